@@ -1,4 +1,4 @@
-"""The command line: one module a command."""
+"""The command line: one module per command."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from qconf.cli.progress import interrupt_message, what_is_left
 from qconf.errors import QconfError
 from qconf.inert import inert
 
-#: Each is the module of that name, in the order of a first visit.
+#: Commands in the order of the help, that of a first visit. Each is the module of its name.
 COMMANDS = (
     *("tune", "explore", "runs", "compare", "backtest", "simulate", "predict", "fidelity", "policies", "inspect"),
     *("import", "init", "export", "synth"),
 )
-#: What was a command once, and what to do in its place.
+#: Retired commands, and what replaces them.
 GONE = {"rehearse": "a rehearsal is of a checkout: python -m tests.servers DIR --current FILE"}
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: the same as Ctrl-C, but for the exit code."""
+    """SIGTERM: handled like Ctrl-C, with another exit code."""
 
 
 def _terminate(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # while the first is obeyed
+    signal.signal(number, signal.SIG_IGN)  # a second signal does not interrupt the end
     raise Terminated
 
 
 class Commands(click.Group):
-    """Loads a command's module when it is called; its heavy imports come later still."""
+    """The group of commands: each is imported when called, and its heavy dependencies only while it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
+        """Return the names of the commands, in the order of the help."""
         del ctx
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the module of a command (`import` lives in import_.py)."""
+        """Import the module of a command, and return the command; None if there is none. `import` is in import_.py."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -56,7 +56,7 @@ class Commands(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:  # noqa: ANN401 - of click
-        """Find the command; for a name that is none, say which one is near."""
+        """Return the command of the first argument. For an unknown name, the UsageError suggests a similar one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -69,7 +69,7 @@ class Commands(click.Group):
             raise
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
-        """Run the command; an interrupt is one line and the exit code that shells give it."""
+        """Run the command. An interrupt prints one line and exits with 130, SIGTERM with 143, as shells do."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
@@ -90,15 +90,15 @@ def qconf(debug: bool) -> None:
 
 
 def one_blas_thread() -> None:
-    """Let linear algebra run on one thread: the rounding of sums would depend on their number, and so on the machine.
+    """Set linear algebra to one thread: the rounding of sums depends on the number of threads.
 
-    It has an effect before numpy is imported.
+    Call this before numpy is imported.
     """
     os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 
 
 def safe_path() -> None:
-    """Let the processes that are started, joblib's among them, not take modules from the current folder."""
+    """Keep started processes, joblib's among them, from importing modules of the current folder."""
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
@@ -130,7 +130,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _interrupt_again(lost: Any) -> None:  # noqa: ANN401 - the type of its argument has no name
-    """Send an interrupt once more that came within a callback, where Python drops it: kernels are loaded with such."""
+    """Repeat an interrupt that Python dropped because it came in a callback, as happens while kernels are loaded."""
     if issubclass(lost.exc_type, KeyboardInterrupt):
         again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
@@ -140,10 +140,10 @@ def _interrupt_again(lost: Any) -> None:  # noqa: ANN401 - the type of its argum
 
 
 class _Pipe(io.FileIO):
-    """A file that lets go what its reader, like `head`, no longer wants; the program goes on to its own end."""
+    """A file that discards what is written after its reader, like `head`, has closed the pipe; the program goes on."""
 
     def write(self, data: Any, /) -> int | None:  # type: ignore[override]  # noqa: ANN401
-        """Write it, or as much of it as there is someone to read."""
+        """Write data; return its length even if the pipe is closed."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -151,18 +151,18 @@ class _Pipe(io.FileIO):
 
 
 class _Inert(io.TextIOWrapper):
-    """Plain text, whatever names stand in it; `styled` is the same stream for what colours a terminal itself."""
+    """A stream that escapes control characters; `styled` is the same stream without escapes, for coloured output."""
 
     styled: io.TextIOWrapper
 
     def write(self, text: str, /) -> int:
-        """Write it with escapes for what is invisible."""
+        """Write text with invisible characters escaped."""
         return super().write(inert(text, lines=True))
 
 
 def _forgiving(stream: TextIO | None) -> TextIO:
-    """Return the stream with escapes for what its encoding lacks, and a closed pipe no error; a test's own as it is."""
-    if stream is None:  # it was closed before the program began
+    """Return the stream with escapes, and without errors of a closed pipe; a stream without file as it is."""
+    if stream is None:  # closed before the program began
         return Path(os.devnull).open("w", encoding="utf-8")
     try:
         pipe = _Pipe(stream.fileno(), "w", closefd=False)

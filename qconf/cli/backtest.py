@@ -1,4 +1,4 @@
-"""``qconf backtest``: what tuning each period on the one before would have brought, at one site or at several."""
+"""``qconf backtest``: tunes each period and evaluates on the next, at one site or several."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def command(
 
 
 def _sites(source: Source, histories: Sequence[Path | None], configs: Sequence[Path | None]) -> dict[str, Source]:
-    """Return what is read of each site, by its name; of one site alone it is empty."""
+    """Return the source of each site by name; a single site has the empty name."""
     if not histories:
         if configs:
             raise click.UsageError("--configs goes with --histories; the configuration of one log is --config.")
@@ -124,7 +124,7 @@ def _sites(source: Source, histories: Sequence[Path | None], configs: Sequence[P
 
 
 def _show_sites(runs: dict[str, WalkForward], directory: Path) -> None:
-    """Write what the strategies make of all sites, and print it."""
+    """Write and print the comparison of strategies over all sites."""
     from qconf.cli.messages import say
     from qconf.report.sites import print_sites, write_sites
 

@@ -1,4 +1,4 @@
-"""``qconf compare``: train on one log, evaluate on the next."""
+"""``qconf compare``: trains on one log and evaluates on a later one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``qconf explore``: a local page on which limits are moved, and the waits follow."""
+"""``qconf explore``: serves a local page where limits can be moved, and shows how waits change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from qconf.export import Exporter
     from qconf.history import History
 
-FOLDER = "explore"  #: in a run directory, of the states
+FOLDER = "explore"  #: folder of the states in a run directory
 
 EXAMPLES = """\b
 Examples:
@@ -84,7 +84,7 @@ def command(
         number = listening.getsockname()[1]
         explorer = Explorer(site, states, readonly=readonly)
         first = needed(site.base.system())
-        names = sorted(missing(), key=lambda name: name not in first)  # of what a change may need: a minute, once
+        names = sorted(missing(), key=lambda name: name not in first)  # all kernels that a change may need
         compiling = Compiling(seconds(names), cpu_count())
         address = f"http://127.0.0.1:{number}/?token={token}"
         jobs = len(site.history)
@@ -119,7 +119,7 @@ def command(
 
 
 def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
-    """Read what is explored: a run and its log, or a log with its configuration."""
+    """Read the site to explore: a run and its log, or a log with its configuration."""
     from qconf.config import dump
     from qconf.explore.site import Site, past_run
     from qconf.export.precision import met
@@ -129,7 +129,7 @@ def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
 
     if missing := next((path for path in source.history if not path.exists()), None):
         raise InputError("there is no such file or run directory", file=missing, fix="check the path")
-    of_run = (RECORD, "report.html")  # whose record may be missing
+    of_run = (RECORD, "report.html")  # the record may be missing
     directory = next((path for path in source.history if any((path / name).exists() for name in of_run)), None)
     run: PastRun | None = None
     if directory is not None:
@@ -174,7 +174,7 @@ def _site(source: Source, out: Path | None, exporter: Exporter) -> Site:
 
 
 def _listening(port: int | None, kept: Path, *, readonly: bool) -> socket.socket:
-    """Return a socket of this machine alone: at the port that is given, else the last one, else a free one."""
+    """Return a socket on the loopback address: at the given port, else the last used one, else a free one."""
     last = ""
     with suppress(OSError, ValueError):
         last = kept.read_text(encoding="ascii").strip()

@@ -1,4 +1,4 @@
-"""`qconf export`: a configuration as scripts for the batch system, to review, load and undo."""
+"""``qconf export``: writes a configuration as scripts for the batch system, to review, load and undo."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qconf.export import DEFAULT_TARGET, Exporter, exporter, targets
 
 
 def target_options(*names: str) -> Callable[[F], F]:
-    """Add ``--target``, and the options of all exporters or, given `names`, those of these names."""
+    """Return a decorator that adds ``--target`` and the options of all exporters, or only those in `names`."""
     every = {each.name: each for target in targets() for each in fields(exporter(target))}
 
     def option(name: str) -> Callable[[F], F]:
@@ -38,13 +38,13 @@ def _having(option: str) -> list[str]:
 
 
 def files_of(target: str, given: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the files that options of the target name, by the name of the option."""
+    """Return the existing files that options of the target name, by option name."""
     readable = [each.name for each in fields(exporter(target)) if each.metadata["read"] and given.get(each.name)]
     return {name: path for name in readable if (path := Path(given[name])).is_file()}
 
 
 def chosen(target: str, given: Mapping[str, Any]) -> Exporter:
-    """Return the exporter of the target with the options that were given; files that they name are read."""
+    """Return the exporter of the target with the given options; it reads the files that they name."""
     words = {name: value for name, value in given.items() if value not in (None, ())}
     for name in words:
         if target not in _having(name):

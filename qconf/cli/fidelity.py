@@ -1,4 +1,4 @@
-"""``qconf fidelity``: how near simulated starts are to recorded ones, and what configuration brings them nearest."""
+"""``qconf fidelity``: compares simulated with recorded starts, and calibrates the configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``qconf import``: logs of batch systems in, one history CSV out."""
+"""``qconf import``: converts logs of batch systems to one history CSV."""
 
 from __future__ import annotations
 

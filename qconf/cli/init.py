@@ -1,4 +1,4 @@
-"""`qconf init`: a first configuration from what there is, to edit."""
+"""``qconf init``: writes a first configuration, from a batch system or a history, to edit."""
 
 from __future__ import annotations
 

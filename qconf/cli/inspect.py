@@ -1,4 +1,4 @@
-"""``qconf inspect``: what is in a history, what was dropped and why."""
+"""``qconf inspect``: shows the jobs of a history, and what was dropped and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands say about a history: what was read, left out and changed, and what is odd about it."""
+"""What commands print about a history: what was read, left out and changed, and warnings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from qconf.history import History
     from qconf.history.records import SourceInfo
 
-MANY_UNKNOWN = 0.1  # of all jobs: from so many on that name no queue of the configuration, that is told
+MANY_UNKNOWN = 0.1  # share of all jobs whose queue the configuration lacks, from which a warning is given
 
 
 def report_history(
@@ -27,9 +27,9 @@ def report_history(
     err: bool = False,
     brief: bool = False,
 ) -> None:
-    """Print what was read, what was left out and changed, and the warnings; with `err` all of it on stderr.
+    """Print what was read, left out and changed, and the warnings; with `err` all on stderr.
 
-    `brief` is without what was changed, `quiet` the warnings alone.
+    `brief` leaves out what was changed, `quiet` all but the warnings.
     """
     if quiet:
         warn([*([] if derived else base.warnings()), *warnings])
@@ -47,7 +47,7 @@ def report_history(
 def report_cleaning(
     history: History, base: SiteConfig, *, derived: bool, err: bool = False, brief: bool = False
 ) -> None:
-    """Print what was left out and changed and why, and what is odd about a configuration that was given."""
+    """Print the numbers of jobs left out and changed by reason, and warnings of a given configuration."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
     shown = [(f"left out{of}", history.reasons), (f"changed{in_}", history.changed)]
     for what, counts in shown[: 1 if brief else 2]:
@@ -58,7 +58,7 @@ def report_cleaning(
 
 
 def say(text: str, *, err: bool = False, indent: str = "  ") -> None:
-    """Print a paragraph as wide as the terminal, or 80 columns; the lines after the first begin with `indent`."""
+    """Print a paragraph at the width of the terminal, or 80 columns; lines after the first begin with `indent`."""
     from qconf.report.layout import filled
 
     click.echo(filled(text, indent=indent), err=err)
@@ -71,7 +71,7 @@ def warn(warnings: Iterable[str]) -> None:
 
 
 def warn_changed(inputs: Iterable[SourceInfo]) -> None:
-    """Warn of files that are no longer what was read of them."""
+    """Warn of input files that have changed since they were read."""
     from qconf.history.records import SourceInfo
 
     for source in inputs:
@@ -84,7 +84,7 @@ def warn_changed(inputs: Iterable[SourceInfo]) -> None:
 
 
 def history_warnings(base: SiteConfig, *histories: History) -> list[str]:
-    """Return what is suspicious about these histories, cleaned for one configuration; the first is evaluated."""
+    """Return warnings of histories that were cleaned for a configuration; the first one is evaluated."""
     from qconf.evaluation.targets import absent_members
     from qconf.history import binding_limits
 
@@ -97,7 +97,7 @@ def history_warnings(base: SiteConfig, *histories: History) -> list[str]:
 
 
 def unknown_queues(history: History) -> list[str]:
-    """Warn that many jobs, or all, name no queue of the configuration."""
+    """Return a warning if many jobs, or all, name a queue that the configuration lacks."""
     from qconf.history.cleaning import UNKNOWN_QUEUE
 
     jobs, unknown = len(history) + history.outside, history.changed.get(UNKNOWN_QUEUE, 0)

@@ -1,4 +1,4 @@
-"""``qconf policies``: what planning schedulers would make of a history."""
+"""``qconf policies``: compares planning schedulers on a history."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _factor(text: str) -> Decimal | None:
     return factor if factor.is_finite() and 0 < factor <= 100 else None
 
 
-FACTOR = Parsed("factor", _factor, "is no number above 0 and up to 100")  #: kept exact
+FACTOR = Parsed("factor", _factor, "is no number above 0 and up to 100")  #: a Decimal, so exact
 planning_options = with_options(
     click.option("--shrink", type=FACTOR, help="Multiply the times between submissions: 0.75 is a third more load."),
     click.option("--workers", type=click.IntRange(1), default=1, show_default=True, help="Simulations at a time."),
@@ -66,7 +66,7 @@ def command(*, shrink: Decimal | None, workers: int, as_json: bool, source: Sour
 
 
 def read_workload(source: Source, *, quiet: bool) -> tuple[Workload, dict[str, Any]]:
-    """Read the jobs; return them and the beginning of the JSON document."""
+    """Read the jobs; return the workload and the first part of the JSON document."""
     past, config = source.load()
     if not quiet:
         report_cleaning(past, config, derived=source.config_path is None)
@@ -84,7 +84,7 @@ def read_workload(source: Source, *, quiet: bool) -> tuple[Workload, dict[str, A
 def compare(
     workload: Workload, document: dict[str, Any], factor: Decimal | None, workers: int
 ) -> tuple[Workload, list[Table]]:
-    """Run every discipline and add its results to the document; return the jobs that were simulated, and the tables."""
+    """Simulate every discipline and add the results to the document; return the simulated jobs and the tables."""
     from qconf.evaluation import planning
 
     title = "{source}: {jobs} jobs on {cores} cores".format_map(document)
@@ -111,14 +111,14 @@ def show(document: Mapping[str, Any], tables: Iterable[Table], *, as_json: bool)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> Table:
-    """Return a table of numbers, with the names of its rows on the left."""
+    """Return a table of numbers; the first column holds the names of the rows."""
     from qconf.report.layout import new_table
 
     return new_table(columns[:1], columns[1:], rows, title=title)
 
 
 def shares(counts: Mapping[str, int] | None) -> list[str]:
-    """Write each count as a percentage of all."""
+    """Return each count as a percentage of their sum, as text."""
     counts = counts or {}
     total = max(sum(counts.values()), 1)
     return [f"{100 * count / total:.1f}" for count in counts.values()]

@@ -1,4 +1,4 @@
-"""``qconf predict``: when the jobs that wait now will start."""
+"""``qconf predict``: predicts when waiting jobs will start."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def command(folder: Path, watch: float | None, **given: Any) -> None:  # noqa: A
         except QconfError as error:
             if watch is None:
                 raise
-            click.echo(f"error: {error}", err=True)  # the next snapshot may be whole
+            click.echo(f"error: {error}", err=True)  # the next snapshot may be complete
         if watch is None:
             return
         time.sleep(watch)
@@ -66,7 +66,7 @@ def command(folder: Path, watch: float | None, **given: Any) -> None:  # noqa: A
 
 @dataclass
 class Query:
-    """What the command line wants; the log is read once."""
+    """The options of the command; the log is read once for all repetitions."""
 
     folder: Path
     config_path: Path | None
@@ -84,7 +84,7 @@ class Query:
     past: History | None = None
 
     def show(self) -> None:
-        """Predict, and print or write what comes of it."""
+        """Predict, then print or write the prediction."""
         found, loaded = self._predict()
         if self.page is not None:
             from qconf.report.prediction import render_prediction
@@ -145,7 +145,7 @@ class Query:
 
 
 def _config(folder: Path, path: Path | None, snapshot: Snapshot) -> SiteConfig:
-    """Read the configuration, or derive it from what the folder has of the server."""
+    """Return the configuration, read from a file or derived from the server's state in the folder."""
     from qconf.config import MachineConfig, QueueConfig, SiteConfig, load
     from qconf.errors import InputError
 
@@ -172,7 +172,7 @@ def _config(folder: Path, path: Path | None, snapshot: Snapshot) -> SiteConfig:
 
 
 def _job(text: str, number: int, now: int) -> Job:
-    """Read a job like cores=64,walltime=4h."""
+    """Return the job of a text like cores=64,walltime=4h."""
     from qconf.config import parse_duration
     from qconf.snapshot import Job
 

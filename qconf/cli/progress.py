@@ -1,4 +1,4 @@
-"""Long work at the terminal: how far it is while it goes on, and where an interrupt finds what was finished."""
+"""Progress of long commands on stderr, and run directories that an interrupted command can resume from."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
     from qconf.recommend.checkpoint import Checkpoint
 
-DIRECTORIES = "qconf.directories"  #: in the context, of a command that can go on after an interrupt
-INTERVAL = 60.0  # seconds between lines where there is no terminal; the first comes after as many
-COLUMNS = 80  #: of such a line
-KNOWN = 0.02  # share of the work that has to be done before an estimate is shown
+DIRECTORIES = "qconf.directories"  #: key in the context's `meta`: run directories from which a command can be resumed
+INTERVAL = 60.0  # seconds between lines without a terminal, and before the first one
+COLUMNS = 80  #: width of such a line
+KNOWN = 0.02  # share of the work from which the remaining time is shown
 
 
 class Step(Protocol):
-    """What a long computation calls as it goes on."""
+    """A callback of long computations for their progress."""
 
     def __call__(self, what: str, share: float | None = None) -> None:
-        """Say what begins now and, where known, which share of all work is done, 0 to 1; it never falls."""
+        """Report what begins now and, if known, the share of all work that is done, 0 to 1 and ascending."""
 
 
 @dataclass
 class Estimate:
-    """Share of the work that is done, and the time that the rest takes: by the slower of two paces.
+    """The share of the work that is done, and the remaining time: by the slower of two paces.
 
-    One pace is that of all that was done, the other that of the last half of it. Where the beginning was fast, as that
-    of a resumed run is, the first alone would promise too much.
+    One pace is that of all finished work, the other that of its last half. After a fast beginning, as in a resumed run,
+    the first alone would promise too much.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -50,7 +50,7 @@ class Estimate:
         self._marks.append((0.0, self.clock()))
 
     def step(self, what: str, share: float | None = None) -> None:
-        """Take a step; a share below the last one, or above 1, is not believed."""
+        """Record a step; a share below the last one counts as the last one, above 1 as 1."""
         self.what = what
         if share is not None:
             self.share = min(max(share, self.share or 0.0), 1.0)
@@ -64,19 +64,19 @@ class Estimate:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until the end; None while nothing can be said."""
+        """Estimated seconds until the end; None before the share `KNOWN` is done."""
         (first, began), (done, at) = self._marks[0], self._marks[-1]
         if done < KNOWN:
             return None
         half, then = next(mark for mark in reversed(self._marks) if mark[0] <= done / 2)
         paces = (at - began) / (done - first), (at - then) / (done - half)
         left = max(paces) * (1 - done)
-        # While a step goes on the time runs down, and up again where the step takes longer: for as long as it did.
+        # During a step the time counts down; when the step takes longer than estimated, it counts up again.
         since = self.clock() - at
         return max(left - since, since - left, left / 2)
 
     def __str__(self) -> str:
-        """Write it as one line: what is done comes last, as it may be long."""
+        """Return one line; the current step comes last, since it may be long."""
         parts = []
         if self.share is not None:
             parts.append(f"{100 * self.share:.0f} %")
@@ -87,7 +87,7 @@ class Estimate:
 
 
 def clock_text(seconds: float) -> str:
-    """Write a time as ``4:05`` or ``1:04:05``."""
+    """Return a time like ``4:05`` or ``1:04:05``."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
@@ -95,10 +95,10 @@ def clock_text(seconds: float) -> str:
 
 @contextmanager
 def progress(title: str, *, quiet: bool = False, interval: float = INTERVAL) -> Iterator[Step]:
-    """Show on stderr how far the work is, and yield what takes its steps.
+    """Show progress on stderr; yield the callback that takes the steps.
 
-    At a terminal it is a bar with percent, elapsed and remaining time; elsewhere, in a pipe or under cron, a line every
-    `interval` seconds, so that short runs stay silent. With `quiet` nothing is shown.
+    A terminal shows a bar with percent, elapsed and remaining time; other outputs (a pipe, cron) get a line every
+    `interval` seconds, so short runs print nothing. `quiet` shows nothing.
     """
     found = Estimate()
     if quiet:
@@ -138,7 +138,7 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
     from qconf.report.layout import styled
 
     class State(ProgressColumn):
-        """Moves the bar, too: rich asks for the columns several times a second."""
+        """Updates the bar, too, since rich renders columns several times a second."""
 
         def render(self, task: Task) -> Text:
             task.total, task.completed = (None, 0.0) if found.share is None else (1.0, found.share)
@@ -151,9 +151,9 @@ def _bar(title: str, found: Estimate) -> Iterator[None]:
 
 
 def resumable(directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) -> Checkpoint:
-    """Return where finished work is kept, in a run directory that is the running command's alone until it ends.
+    """Return the checkpoint of a run directory, which is locked until the running command ends.
 
-    It says what becomes of the work of a run before this one.
+    Prints a note if the work of an earlier run is dropped or resumed.
     """
     from qconf.cli.messages import say
     from qconf.recommend.checkpoint import Checkpoint
@@ -169,14 +169,14 @@ def resumable(directory: Path, fingerprint: Mapping[str, Any], *, resume: bool) 
 
 
 def interrupt_message(context: click.Context) -> str:
-    """Say to who interrupted a command what it leaves."""
+    """Return the message for an interrupted command, with how to resume it."""
     if DIRECTORIES not in context.meta:
         return "interrupted"
     return f"interrupted: {what_is_left(context) or 'nothing is left to go on from'}"
 
 
 def what_is_left(context: click.Context) -> str:
-    """Say what a command that came to no end leaves to go on from; empty if nothing."""
+    """Return how to resume a command that did not finish; empty if it cannot be resumed."""
     from qconf.recommend.checkpoint import unfinished
 
     found = any(map(unfinished, context.meta.get(DIRECTORIES, ())))

@@ -1,4 +1,4 @@
-"""``qconf runs``: recommendations month by month, what each promised and what became of it."""
+"""``qconf runs``: lists recommendations month by month, with their promised and realised effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the strategies: options, lines of a configuration, and their help."""
+"""The settings of strategies: their options, their help, and the configuration's ``strategies:``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from qconf.cli.options import Number, Parsed
 from qconf.errors import InputError
 
-WORKERS = 2  # unless told
+WORKERS = 2  # the default
 PRESET = "The CCGrid 2017 paper to the letter, without whole nodes; settings that are given take its place."
 
 
@@ -25,16 +25,16 @@ def _weights(text: str) -> tuple[float, ...] | None:
 _WEIGHTS = Parsed("numbers", _weights, "is not like 1,2,3: a positive number for each epoch, the oldest first")
 
 
-#: Options of tables of jobs, which are in the help of the settings.
+#: Options of tables of jobs, which the help of the settings shows.
 _OF_TABLES = ("date_format", "columns", "units", "cores_per_node", "unpacked")
 
 
 class StrategyCommand(click.Command):
-    """Has a flag for every option of every strategy; the command gets those given as `settings`, a dict by name.
+    """A command with a flag for every option of every strategy; it gets those given as the dict `settings`.
 
-    The flags are not in its help but in that of ``--help-strategies``, and they are added when one of them is given:
-    the strategies are a heavy import. Options of tables of jobs are in that help, too.
-    The command completes its settings by `strategy_settings`.
+    The flags are shown by ``--help-strategies`` only, and added only if one of them is given, since importing the
+    strategies takes long. That help shows the options of tables of jobs, too. The command itself completes its settings
+    by `strategy_settings`.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:  # noqa: ANN401 - of click
@@ -51,7 +51,7 @@ class StrategyCommand(click.Command):
         self.flags: list[str] = []
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Add the flags if a word is the name of no other option; those of an earlier call go."""
+        """Parse the arguments; the flags are added if an argument is no other option."""
         self.params = [parameter for parameter in self.params if parameter.name not in self.flags]
         self.flags = []
         known = {name for parameter in self.get_params(ctx) for name in (*parameter.opts, *parameter.secondary_opts)}
@@ -64,7 +64,7 @@ class StrategyCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever the command returns
-        """Collect the settings that are given."""
+        """Run the command with the settings that are given."""
         given = {name: ctx.params.pop(name) for name in self.flags}
         unless = click.core.ParameterSource.DEFAULT
         ctx.params["settings"] = {n: value for n, value in given.items() if ctx.get_parameter_source(n) != unless}
@@ -83,7 +83,7 @@ def _help(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
 
 
 def settings_help(ctx: click.Context) -> str:
-    """Write the settings of the strategies, by the strategies that have them."""
+    """Return the help of all settings, grouped by the strategies that have them."""
     from qconf.strategies import registry
 
     having: dict[str, tuple[Field[Any], list[str]]] = {}
@@ -114,7 +114,7 @@ def settings_help(ctx: click.Context) -> str:
 
 
 def strategy_flag(each: Field[Any], *, hidden: bool = True) -> click.Option:
-    """Derive a command line option from the field of a strategy's options."""
+    """Return the command line option of a field of a strategy's options."""
     about, default = each.metadata, WORKERS if each.name == "workers" else each.default
     known = [choice for choice in about["choices"] if choice is not None]
     kind: click.ParamType[Any]
@@ -143,11 +143,11 @@ def strategy_flag(each: Field[Any], *, hidden: bool = True) -> click.Option:
 def strategy_settings(
     config_path: Path | None, given: Mapping[str, Any], *, preset: str | None = None, **defaults: object
 ) -> dict[str, Any]:
-    """Return every setting: the given one, else the preset's, the configuration's ``strategies:``, or its default.
+    """Return all settings: each as given, else by the preset, the configuration, `defaults` or its default.
 
-    `defaults` take the place of those of the strategies.
+    `defaults` replace defaults of strategies.
 
-    Raises `ConfigError` for a setting of the file that no strategy has, or a value that it cannot have.
+    Raises `ConfigError` if the configuration has a setting that no strategy has, or an invalid value.
     """
     from qconf.config import load
     from qconf.config.problems import did_you_mean
@@ -157,7 +157,7 @@ def strategy_settings(
     known, found = option_fields(), {}
 
     def check(name: str, value: object) -> str:
-        """Take a setting of the file as if it were given on the command line; return what is wrong with it."""
+        """Read a setting of the file as on the command line; return what is wrong with it, or an empty text."""
         key = name.replace("-", "_")
         if key not in known:
             return f"no such setting{did_you_mean(key, known)}; known are {', '.join(known)}"

@@ -1,4 +1,4 @@
-"""``qconf simulate``: one simulation, its metrics, its schedule."""
+"""``qconf simulate``: simulates a history once, and prints metrics or writes the schedule."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from qconf.history import History
     from qconf.strategies import Proposal
 
-SHOWN = 20  #: violations that are printed
-USERS = 10  #: users whose use is printed, beside all groups
-#: Metrics that are printed.
+SHOWN = 20  #: most violations that are printed
+USERS = 10  #: most users in the table of shares, after all groups
+#: The metrics that are printed.
 METRICS = (
     *("jobs", "mean_wait", "median_wait", "p95_wait", "max_wait"),
     *("mean_bounded_slowdown", "bsld", "utilization_window", "loss_of_capacity"),
@@ -171,7 +171,7 @@ def command(
 
 
 def _of_shortpools(workload: Workload, schedule: Schedule, config: SiteConfig) -> dict[str, dict[str, Any]]:
-    """Return the metrics of the jobs that may use each shortpool, and of the others, by what they are."""
+    """Return the metrics of jobs up to each shortpool's walltime, and of longer jobs, by names like "up to 1h"."""
     from parsim import metrics
     from qconf.config import format_duration
 
@@ -186,7 +186,7 @@ def _of_shortpools(workload: Workload, schedule: Schedule, config: SiteConfig) -
 
 
 def schedule_table(history: History, workload: Workload, config: SiteConfig, schedule: Schedule) -> pd.DataFrame:
-    """Return schedule.csv's columns, in the row order and the time scale of the input."""
+    """Return the table of schedule.csv, in the row order and time scale of the input."""
     import numpy as np
     import pandas as pd
 
@@ -219,7 +219,7 @@ def _simulate(jobs: Period, proposal: Proposal) -> Schedule:
 
 
 def _rows(history: History, job_id: str) -> list[int]:
-    """Find the simulated jobs of this name; a log may have several."""
+    """Return the rows of the simulated jobs with this name; a log may have several."""
     rows = [row for row, name in enumerate(history.jobs["job_id"].tolist()) if name == job_id]
     if not rows:
         dropped = history.dropped[history.dropped["job_id"] == job_id]
@@ -276,7 +276,7 @@ def _metrics_table(found: Summary, short: dict[str, dict[str, Any]]) -> Table:
 
 
 def _shares_table(shares: list[ShareUse]) -> Table:
-    """Return shares and use of all groups and of the users who are farthest from their shares."""
+    """Return shares and use of all groups, and of the users farthest from their shares."""
     from qconf.report.layout import new_table
 
     users = sorted((each for each in shares if each.is_user), key=lambda each: -each.distance)

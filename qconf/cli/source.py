@@ -1,4 +1,4 @@
-"""From the options that name a log to a history and its configuration."""
+"""Options that name a log, and how they become a history and its configuration."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from qconf.history import History, Records
     from qconf.history.anonymous import Names
 
-DATED = (-62135510400, 253402214400)  # from 1-01-02 to 9999-12-31: others have no date in every zone
-#: What compiles what strategies compute, along with what is missing of the simulator, and its seconds.
+DATED = (-62135510400, 253402214400)  # 1-01-02 to 9999-12-31: all seconds with a date in every zone
+#: The module that compiles the strategies' kernels, and its seconds; compiled together with the simulator's.
 STRATEGIES = {"qconf.strategies.compiling": 5}
 NO_LOG = "Missing a log: FILE, or --history FILE."
 _FORMATS = click.Choice(("auto", "swf", "pbs", "sacct", "csv"))
@@ -29,7 +29,7 @@ _FORMATS = click.Choice(("auto", "swf", "pbs", "sacct", "csv"))
 
 @dataclass(frozen=True)
 class Source:
-    """The log, the machine and the period that the options of a command name; each method may raise QconfError."""
+    """The log, machine and period that the options of a command name; each method may raise QconfError."""
 
     history: Sequence[Path] = ()
     config_path: Path | None = None
@@ -44,14 +44,14 @@ class Source:
     cores_per_node: int | None = None
     unpacked: int | None = None
     strict: bool = False
-    preset: str | None = None  #: of strategies, which may say how the machine is divided
-    changes: Mapping[str, str] | None = None  #: of the configuration, by path
+    preset: str | None = None  #: of strategies; may change the partitioning of the site
+    changes: Mapping[str, str] | None = None  #: changes of the configuration, by path
     anonymous: Names | None = None  #: replaces users and groups
-    site: SiteConfig | None = None  #: a configuration in place of that of a file
+    site: SiteConfig | None = None  #: a configuration given directly, without a file
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What decides how a log is read: the options, else what the configuration says of its logs."""
+        """The arguments of `read`: as the options say, else the configuration's `history`."""
         site = None if self._configured is None else self._configured.history
         given = {name: getattr(self, name) for name in READING}
         of_tables = {} if site is None else {name: getattr(site, name) for name in ("columns", "units", "date_format")}
@@ -60,16 +60,16 @@ class Source:
 
     @property
     def inputs(self) -> list[Path]:
-        """The files that are read."""
+        """The paths of the log and of the configuration."""
         return [*self.history, *([self.config_path] if self.config_path else [])]
 
     def load(self) -> tuple[History, SiteConfig]:
-        """Read the log, take or derive the configuration, clean, and cut the period out."""
+        """Read and clean the log; return the jobs of the period, and the given or derived configuration."""
         whole, config = self.whole()
         return self.cut(whole), config
 
     def whole(self) -> tuple[History, SiteConfig]:
-        """Do what `load` does, but leave all jobs in."""
+        """Return the same as `load`, with the jobs of all periods."""
         from qconf.history import clean
         from qconf.prediction.runtimes import with_estimates
 
@@ -78,7 +78,7 @@ class Source:
         return with_estimates(clean(records, config), config), config
 
     def records(self, kind: str = "auto") -> Records:
-        """Read the log."""
+        """Read the log; return its records."""
         from qconf.history import read
 
         if not self.history:
@@ -87,7 +87,7 @@ class Source:
         return found if self.anonymous is None else self.anonymous.records(found)
 
     def config(self, records: Records) -> SiteConfig:
-        """Return the configuration, or derive one from the records."""
+        """Return the given configuration, or one derived from the records, with `changes` and `preset` applied."""
         from qconf.history import derive_config
 
         config = derive_config(records, self.cores) if self._configured is None else self._configured
@@ -107,7 +107,7 @@ class Source:
         return preset(self.preset).site(config)
 
     def preset_warnings(self, base: SiteConfig) -> list[str]:
-        """Return what a preset changed of the site, for those who would load what is written."""
+        """Return a warning if the preset changes the site, so that the result is not for loading."""
         given = self._configured
         if self.preset is None or given is None or given.grid == base.grid:
             return []
@@ -118,7 +118,7 @@ class Source:
         return [text]
 
     def compile(self, *, quiet: bool = False) -> Callable[[], None]:
-        """Begin to compile the kernels that the configuration needs, unless they are; return what waits for them."""
+        """Start to compile missing kernels of the configuration; return a function that waits for them."""
         from joblib import cpu_count
 
         from parsim.compiling import Compiling, missing, needed, seconds
@@ -135,7 +135,7 @@ class Source:
 
     @cached_property
     def _configured(self) -> SiteConfig | None:
-        """The configuration that is given, which agrees with the options that are."""
+        """The given configuration, or None. Raises InputError if options contradict it."""
         from qconf.config import load
 
         if self.config_path is None:
@@ -151,14 +151,14 @@ class Source:
 
     @property
     def _cores_per_node(self) -> int | None:
-        """By the option, or the configuration if it says so."""
+        """The cores per node by the option, else by the configuration if it names them."""
         machine = None if self._configured is None else self._configured.machine
         if self.cores_per_node is not None or machine is None or "cores_per_node" not in machine.model_fields_set:
             return self.cores_per_node
         return machine.cores_per_node
 
     def cut(self, history: History) -> History:
-        """Keep the period; the whole history where none is named."""
+        """Return the jobs of the period; the whole history if no period is given."""
         if self.month is not None:
             if self.start is not None or self.end is not None:
                 raise click.UsageError("--month cannot be combined with --from or --to.")
@@ -190,7 +190,7 @@ def _second(name: str, text: str, history: History) -> int:
 
 
 def history_option(text: str) -> Callable[[F], F]:
-    """Return ``--history`` with this help, and the same as arguments."""
+    """Return ``--history`` with this help, and the same files as arguments."""
     return with_options(
         click.argument("files", nargs=-1, type=PATH, metavar="[FILE]..."),
         click.option("--history", multiple=True, type=PATH, help=f"{text}; repeatable."),
@@ -209,7 +209,7 @@ def _names(_context: click.Context, _option: click.Parameter, wanted: bool) -> N
 
 
 def pairs(text: str, alone: str) -> dict[str, str] | None:
-    """Read ``walltime=time_limit,cores=``, or one word, which gets the name `alone`; None if it is neither."""
+    """Return the pairs of ``walltime=time_limit,cores=``; a single word is the value of `alone`, other text None."""
     if "=" not in text:
         return {alone: text} if alone and text else None
     parts = [part.partition("=") for part in re.split(r",(?=\s*\w+=)", text)]
@@ -222,7 +222,7 @@ def _bytes(text: str) -> int:
     return mebibytes(text) << 20
 
 
-#: The options of the fields of `Source`, in their order.
+#: The options of `Source`, by the names of its fields.
 _SOURCE: dict[str, Callable[[Any], Any]] = {
     "history": history_option("Log: CSV, SWF, PBS accounting or sacct"),
     "config_path": click.option("--config", "config_path", type=PATH, help="Configuration of the site (YAML)."),
@@ -271,12 +271,12 @@ _SOURCE: dict[str, Callable[[Any], Any]] = {
         help="Replace users and groups by numbers everywhere.",
     ),
 }
-#: Those that say how a log is to be read.
+#: The options that say how to read a log.
 READING = ("timezone", "date_format", "columns", "units", "cores_per_node", "unpacked", "strict")
 
 
 def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add options, those of `Source` by their names there; the command gets them as one, `source`."""
+    """Return a decorator that adds options; those named are `Source` fields, which come as one, `source`."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
@@ -293,5 +293,5 @@ def source_options(*options: str | Callable[[Any], Any]) -> Callable[[Callable[.
     return add
 
 
-FIELDS = tuple(_SOURCE)  #: all of them
+FIELDS = tuple(_SOURCE)  #: the names of all source options
 history_options = source_options(*FIELDS)

@@ -1,4 +1,4 @@
-"""`qconf synth`: a workload to try things on."""
+"""``qconf synth``: generates a workload for trials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qconf.errors import InputError
 
 
 def _counts(text: str) -> dict[str, int] | None:
-    """Read a text like ``developer=6,greedy=2``; None for another."""
+    """Return the counts of a text like ``developer=6,greedy=2``; None for other text."""
     found = re.findall(r"(developer|heavy|greedy)=(\d{1,3})(?:,|$)", text)
     counts = {name: int(count) for name, count in found}
     whole = ",".join(f"{name}={count}" for name, count in found) == text and len(counts) == len(found)
@@ -26,7 +26,7 @@ AGENTS = Parsed("counts", _counts, "is no list like developer=6,heavy=4,greedy=2
 def _agents(
     path: Path | None, cores: int | None, days: int, agents: dict[str, int] | None, seed: int, output: Path
 ) -> Path:
-    """Write the log of agents, and return its path."""
+    """Write the log of simulated agents, and return its path."""
     if (path is None) == (cores is None):
         raise click.UsageError("--preset agents needs --config or --cores, not both")
     from parsim import System
@@ -135,7 +135,7 @@ def command(
 
 
 def _say(paths: Iterable[Path], *, as_json: bool, err: bool = False, **about: object) -> None:
-    """Print what was written."""
+    """Print the paths that were written."""
     from qconf.text import as_json as to_json
 
     if as_json:

@@ -1,4 +1,4 @@
-"""Tables that commands write, with the list of dropped records beside them."""
+"""Tables that commands write, each with the list of dropped records next to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DROPPED = "dropped.csv"
 
 
 def check_table(output: Path, inputs: Sequence[Path]) -> None:
-    """Raise InputError where a table, or the list of dropped records beside it, would destroy something."""
+    """Raise InputError if writing a table, or the list of dropped records next to it, would destroy a file."""
     from qconf.history.records import DROPPED as COLUMNS
     from qconf.text import refuse_overwrite
 
@@ -30,7 +30,7 @@ def check_table(output: Path, inputs: Sequence[Path]) -> None:
 
 
 def write_table(output: Path, text: Iterable[str], dropped: pd.DataFrame) -> None:
-    """Write a table, gzipped if its name ends so, and the list of dropped records beside it; both or none."""
+    """Write a table (gzipped if the name ends in .gz) and the list of dropped records next to it; both or none."""
     import gzip
 
     from qconf.inert import csv_text

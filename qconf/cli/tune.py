@@ -1,4 +1,4 @@
-"""``qconf tune``: last month's jobs in, the best configuration for them out, or "keep what you have"."""
+"""``qconf tune``: recommends a configuration for last month's jobs, or says to keep the current one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ASSUMED = (
 )
 
 
-EXITS = {"CHANGE": 10, "CHECK": 11, "KEEP": 0}  #: of ``--exit-code``
+EXITS = {"CHANGE": 10, "CHECK": 11, "KEEP": 0}  #: exit codes with ``--exit-code``
 
 EXAMPLES = """\b
 Examples:
@@ -126,7 +126,7 @@ def command(
     from qconf.inert import inert
     from qconf.prediction.runtimes import with_estimates
 
-    # A batch system's scheduler has a file; a cluster's has an address.
+    # ``--scheduler`` is a batch system's file, or the address of a Dask cluster.
     cluster = given.pop("scheduler") if ADDRESS.match(given["scheduler"] or "") else None
 
     if given["current"] is not None and source.config_path is None and source.history:
@@ -172,7 +172,7 @@ def command(
         say(ASSUMED, err=as_json, indent="")
     sys.stdout.flush()
 
-    # What is heavy to import comes after what was read is printed.
+    # Imported only now, since it takes long: what was read is printed first.
     from parsim.compiling import load, needed
     from qconf.evaluation.guard_rails import GuardRails
     from qconf.evaluation.order import order_warnings
@@ -202,12 +202,12 @@ def command(
     check(wanted, settings, base)
     spans = [each.span for each in (*earlier, jobs)]
     key = fingerprint(jobs.sources, base, settings, spans=spans, may_change=may_change, **source.reading)
-    exporter.check(base)  # which refuses what it was given, before anything is written
+    exporter.check(base)  # raises before anything is written
     checkpoint = resumable(directory, key, resume=resume)
 
     @cache
     def grade() -> Fidelity | None:
-        # What workers that start later, and the report, then have: kernels, imports, templates.
+        # Loaded before workers fork, so they have it: kernels, imports, templates.
         load(needed(base.system()))
         load_templates("tune")
         return fidelity(log, base, jobs.span)

@@ -1,4 +1,4 @@
-"""What ``qconf backtest`` and ``qconf compare`` share: options, the base configuration, the run, the output."""
+"""Parts that ``qconf backtest`` and ``qconf compare`` share: options, base configuration, run, output."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ walk_forward_options = with_options(
 
 @dataclass
 class WalkForward:
-    """One run of either command; the fields after the source are the options of both.
+    """One run of either command; the fields from `strategies` to `scheduler` are the options of both.
 
-    Raises QconfError where the run directory holds something else, or a strategy is unknown.
+    Raises QconfError if the run directory holds something else, or a strategy is unknown.
     """
 
     name: str
-    source: Source  #: all that is read
+    source: Source  #: the log and configuration to read
     strategies: str | None
     warmup_days: int
     warm_up: bool
@@ -77,9 +77,9 @@ class WalkForward:
     verbose: bool
     backend: str | None
     scheduler: str | None
-    #: What ``--strategies`` names, and with a configuration what the site has.
+    #: The strategies to compare: those of ``--strategies`` and, with a configuration, `current`; None: all.
     named: tuple[str, ...] | None = field(init=False)
-    #: Of what is prepared, then of what is written.
+    #: `perf_counter` when the log was read. The fields from here on are set by `prepare`, `result` by `write`.
     loaded: float = field(init=False)
     log: History = field(init=False)
     prepared: Prepared = field(init=False)
@@ -97,10 +97,10 @@ class WalkForward:
             self.named = ("current", *self.named)
 
     def base(self, records: Records) -> SiteConfig:
-        """Read the configuration; without one, the queues that the records name, on one machine, without limits.
+        """Return the configuration; without one, the records' queues on one machine, without limits.
 
-        The ranges of sizes and walltimes that `derive_config` finds are those of jobs yet to come: unknown when the
-        first periods were trained on.
+        `derive_config` would find ranges of sizes and walltimes from all jobs, including those after the first training
+        periods.
         """
         from parsim.model.workload import MAX_DURATION
         from qconf.history.deriving import check_size
@@ -116,7 +116,7 @@ class WalkForward:
     def prepare(
         self, base: SiteConfig, history: History, prepare: Callable[..., Prepared], *given: object, **about: object
     ) -> None:
-        """Check what is to be done, and say what was read; `about` is for the fingerprint."""
+        """Print what was read, check the run, and prepare it; `about` is part of the fingerprint."""
         self.loaded, self.log, config = perf_counter(), history, self.source.config_path
         assumed = config is None
         warnings = [*self.source.preset_warnings(base), *history_warnings(base, history)]
@@ -125,7 +125,7 @@ class WalkForward:
             say(ASSUMED, err=self.as_json, indent="")
         sys.stdout.flush()
 
-        # What is heavy to import comes after what was read is printed.
+        # Imported only now, since it takes long: what was read is printed first.
         from qconf.evaluation.order import order_warnings
         from qconf.history.records import SourceInfo
         from qconf.recommend.checkpoint import fingerprint
@@ -151,7 +151,7 @@ class WalkForward:
         )
 
     def write(self, result: Backtest, timings: Mapping[str, float]) -> None:
-        """Write the run directory; `timings` are seconds that it took to evaluate."""
+        """Write the run directory; `timings` are seconds of the evaluation."""
         from qconf.report.run_directory import write_run
 
         self.result = result
@@ -167,7 +167,7 @@ class WalkForward:
         warn_changed([*self.log.sources, *self.inputs.values()])
 
     def show(self) -> None:
-        """Print the table, or run.json, and where all is."""
+        """Print the table or run.json, and the run directory."""
         from qconf.report.backtest import advise
         from qconf.report.terminal import print_backtest, print_verdict
 
@@ -185,7 +185,7 @@ class WalkForward:
 
 
 def evaluate(runs: Sequence[WalkForward]) -> None:
-    """Evaluate what is prepared, all at once, and write it; all runs have the same options."""
+    """Evaluate the prepared runs together, and write each; all runs have the same options."""
     from qconf.backtest import evaluate_all
     from qconf.parallel import working as in_calls
 

@@ -1,4 +1,4 @@
-"""Where the workers of a command run: processes of this machine, a Dask cluster, or any back end of joblib."""
+"""Where the workers of a command run: processes of this machine, a Dask cluster, or a joblib backend."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from qconf.errors import InputError
 if TYPE_CHECKING:
     from distributed import Client
 
-TIMEOUT = 10  # seconds for which the scheduler of a cluster may be silent
+TIMEOUT = 10  # seconds to wait for the scheduler of a cluster
 DASK = "dask"
 
 ADDRESS = re.compile(r"\w+://")
@@ -29,9 +29,9 @@ scheduler_option = click.option("--scheduler", metavar="ADDRESS", help="Of the D
 
 @contextmanager
 def working(settings: Mapping[str, Any], backend: str | None, scheduler: str | None) -> Iterator[dict[str, Any]]:
-    """Let calls run on a back end; yield the settings with as many workers as a cluster has.
+    """Run parallel calls on a backend; yield the settings, with the number of workers of a Dask cluster.
 
-    Raises InputError where there is no such back end, or no cluster.
+    Raises InputError if there is no such backend, or no cluster.
     """
     if (backend == DASK) != (scheduler is not None):
         raise click.UsageError("--backend dask and --scheduler ADDRESS are given together.")
