@@ -1,9 +1,9 @@
-"""The prior of `auto`, and what its advice is worth on logs that did not choose it.
+"""The stored prior of `auto`, and the value of `auto` on logs that are left out of its prior.
 
-Of every log each month is simulated under all members of a family, their ageing by the months before. The means over
-the months, and over the logs of each machine, are the prior: ``--write`` stores that of all machines where `auto` reads
-it. The tables leave the machine out that they are about: `auto` is trained on the months before each month with the
-prior of the others, and compared with the orders that need no training.
+Every month of each log is simulated under all members of a family, with ageing by the longest waits of the months
+before. The prior is the mean over months, then over the logs of each machine, then over machines; ``--write`` stores
+it. In the tables each machine is left out of its own prior: `auto`, trained on the months before each month with the
+prior of the others, is compared with orders that need no training.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from studies.output import REPORTS, ROOT, fingerprint, hash_of, load, run, save
 
 Floats = NDArray[np.float64]
 
-#: Public logs, by the beginnings of their file names, and the cores of machines that a header does not tell.
+#: Public logs by the beginnings of their file names, with the cores of the machine if the log's header lacks them.
 LOGS = {"KTH-SP2": None, "SDSC-SP2": None, "HPC2N": None, "Theta-2022": 4360, "NASA": None, "lublin_256": None}
-#: Generated months: how many of each machine, and the offered loads beside its own.
+#: Generated machines: the number of months, and offered loads besides the machine's own.
 PRESETS: Mapping[str, tuple[int, tuple[float, ...]]] = {
     "cray-xc40": (9, (0.5, 0.6, 0.7, 0.8, 0.9)),
     "mixed": (7, (0.6, 0.7, 0.8, 0.9, 1.0)),
@@ -56,7 +56,7 @@ SEED = 11
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A log of a machine, and its months."""
+    """The log of a machine."""
 
     name: str
     machine: str
@@ -65,7 +65,7 @@ class Log:
 
     @property
     def months(self) -> list[Period]:
-        """The months that have jobs enough."""
+        """The calendar months with at least `FEWEST` jobs."""
         spans = [(each.start, each.end) for each in self.history.periods("month")]
         return [
             Period.of(self.history.between(*each), self.base) for each in spans if self.history.count(*each) >= FEWEST
@@ -73,14 +73,14 @@ class Log:
 
 
 def public(name: str, traces: Path) -> Log:
-    """Read a public log without a configuration."""
+    """Read a public log; its configuration is derived."""
     records = read(sorted(traces.glob(f"{name}*.swf*"))[:1])
     base = derive_config(records, LOGS[name])
     return Log(name, name, clean(records, base), base)
 
 
 def generated(preset: str, offered: float | None) -> Log:
-    """Generate months of a machine at its own loads, or at one."""
+    """Generate the months of a machine, at its own loads (None) or all at one."""
     months, _ = PRESETS[preset]
     frame = pd.concat([generate_month(preset, i, SEED, offered) for i in range(months)], ignore_index=True)
     records = output.records_of(frame)
@@ -89,7 +89,7 @@ def generated(preset: str, offered: float | None) -> Log:
 
 
 def rows_of(months: Sequence[Period], members: Sequence[Member], workers: int) -> Floats:
-    """Measure members on each month but the first, aged by the months before; shape (months - 1, members, 4)."""
+    """Measure the members on each month but the first, aged by those before; shape (months - 1, members, 4)."""
     found, seen, days = [], np.zeros(len(months[0].base.queues)), 0.0
     for before, month in pairwise(months):
         seen, days = np.maximum(seen, of_first_come(before).longest), days + before.days
@@ -110,16 +110,16 @@ def rows_of(months: Sequence[Period], members: Sequence[Member], workers: int) -
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """What the members of all families did in the months of a log."""
+    """The measures of the members of all families on the months of a log."""
 
     name: str
     machine: str
-    jobs: list[int]  #: of each month
+    jobs: list[int]  #: number per month
     rows: Mapping[str, Floats]  #: by family, shape (months, members, 4)
 
 
 def measured(name: str, machine: str, make: Callable[[], Log], work: Path, workers: int) -> Measured:
-    """Measure a log; a finished one is stored in the folder `work` for as long as what it depends on is the same."""
+    """Measure a log; the result is stored in the folder `work`, and read while code and settings are the same."""
     stored = work / f"advice-{name.replace(' ', '-')}.json"
     named = {family: [each.name for each in members] for family, members in FAMILIES.items()}
     key = fingerprint(
@@ -135,7 +135,7 @@ def measured(name: str, machine: str, make: Callable[[], Log], work: Path, worke
 
 
 def prior_from(logs: Sequence[Measured], family: str, without: str = "") -> Floats:
-    """Return the mean over machines, of each over its logs and their months; shape (members, 4)."""
+    """Return the mean over machines of the mean over their logs and months; shape (members, 4)."""
     by_machine: dict[str, list[Floats]] = {}
     for each in logs:
         if each.machine != without:
@@ -145,7 +145,7 @@ def prior_from(logs: Sequence[Measured], family: str, without: str = "") -> Floa
 
 
 def prior_text(logs: Sequence[str], orders: Mapping[str, Sequence[float]]) -> str:
-    """Write the prior as JSON, a line for each order."""
+    """Return the prior as JSON, one line per order."""
     rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(orders[name])}" for name in sorted(orders))
     return f'{{"columns": {json.dumps(COLUMNS)},\n"logs": {json.dumps(logs)},\n"orders": {{\n{rows}\n}}}}\n'
 
@@ -155,12 +155,12 @@ def _looked_up(names: tuple[str, ...], values: Floats, members: tuple[Member, ..
 
 
 def looked_up(family: str, values: Floats) -> Prior:
-    """Return a prior of the members of a family as `auto` asks for it."""
+    """Return the prior of a family's members, as a function that `auto` calls."""
     return partial(_looked_up, tuple(each.name for each in FAMILIES[family]), values)
 
 
 def advice(log: Log, prior: Prior, options: AutoOptions) -> dict[str, list[Summary]]:
-    """Walk forward: each month under what `auto` proposes from those before, and under the orders that stay."""
+    """Evaluate `auto`, trained on the months before each month, and the fixed orders; summaries by name and month."""
     every = prepare_periods(log.history, log.base, strategies=["fcfs-easy"]).every
     found = fixed_orders(every.folds, every.around)
     for name, kind in (("auto", ""), ("points", POINTS)):
@@ -175,13 +175,13 @@ METRICS = ("mean_wait", "mean_bounded_slowdown", "max_wait")
 
 
 def ratios(found: Mapping[str, Sequence[Summary]], name: str) -> str:
-    """Write the means over the months of wait, slowdown and longest wait as ratios to first come, first served."""
+    """Return mean wait, mean slowdown and longest wait, means over the months, as parts of fcfs's, as text."""
     now, then = (np.mean([[month[m] for m in METRICS] for month in found[each]], axis=0) for each in (name, "fcfs"))
     return " / ".join(f"{each:.2f}" for each in now / np.maximum(then, 1e-9))
 
 
 def advice_row(name: str, found: Mapping[str, Sequence[Summary]], options: AutoOptions) -> list[str]:
-    """Write a log's row."""
+    """Return the table row of a log."""
     scores = log_scores(found, found["fcfs"], options.objective, options.tails)
     best = min((each for each in found if each not in ("auto", "points")), key=scores.__getitem__)
     regret = np.expm1(scores["auto"] - scores[best])
@@ -195,7 +195,7 @@ def advice_row(name: str, found: Mapping[str, Sequence[Summary]], options: AutoO
 
 
 def curve(log: Measured, prior: Floats, family: str, objective: str) -> list[str]:
-    """Write what each weight of the tails makes of a log: each month by the months before it."""
+    """Return a cell for each weight of the tails: measures of the member chosen by the months before."""
     cells, rows = [], log.rows[family]
     for tails in PRICES:
         chosen: list[Floats] = []

@@ -1,6 +1,6 @@
-"""Figures as SVG text in one style, drawn by Vega-Lite as the report's are: the same bytes for the same numbers.
+"""Figures as SVG text in one style, drawn by Vega-Lite like the report's: equal numbers give equal bytes.
 
-Colours are Okabe and Ito's, distinct for colour-blind readers; markers, dashes and light fills are so in print.
+Colours are Okabe and Ito's, distinct for colour-blind readers; in print, markers, dashes and light fills distinguish.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MARKERS = (
 )
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 1], [8, 2, 2, 2, 2, 2], [1, 3], [12, 3, 2, 3])
 VARIABLES = {"ink": INK, "dim": DIM, "faint": FAINT, **{f"q{i}": each for i, each in enumerate(COLOURS)}}
-#: The font that the renderer has with it, so that no machine's fonts move a letter.
+#: A font that the renderer includes, so figures do not depend on the machine's fonts.
 OURS = {"font": "Liberation Sans, Arial, sans-serif", "background": PAPER, "aria": False, "axisY": {"domain": False}}
 
 Look = tuple[str, str, Sequence[int]]  #: colour, marker and dashes of a line
 
 
 def draw(spec: Spec, label: str) -> str:
-    """Return a specification as SVG text; `label` says what it shows."""
+    """Return a Vega-Lite specification as SVG text; `label` is its description for screen readers."""
     text = json.dumps({**spec, "config": {**CONFIG, **OURS}}, allow_nan=False, default=float)
     drawn = vl_convert.vegalite_to_svg(
         re.sub(r"var\(--(\w+)\)", lambda found: VARIABLES[found[1]], text), vl_version="6.4", allowed_base_urls=[]
@@ -57,7 +57,7 @@ def draw(spec: Spec, label: str) -> str:
 
 
 def _short(tag: str) -> str:
-    """Return a tag with coordinates a tenth apart, or nothing of what is not seen or is said by the whole figure."""
+    """Return a tag with coordinates rounded to tenths; empty for invisible or redundant tags."""
     if re.match(r'<path [^>]*class="(?:back|fore)ground"', tag):
         return ""
     tag = re.sub(r' (?:aria-[\w-]+|role|class|pointer-events|font-family|xmlns:xlink)="[^"]*"', "", tag)
@@ -80,7 +80,7 @@ def looks(names: Sequence[str], *, markers: bool) -> dict[str, Look]:
 
 
 def lines(x: Spec, y: Spec, found: Mapping[str, Look], width: int, *, beside: int = 1) -> Spec:
-    """Return what draws a line for each name that the field `line` has; the legend is as wide as charts `beside`."""
+    """Return the specification of one line per value of the field `line`; the legend spans `beside` charts."""
 
     def encoded(at: int) -> Spec:
         scale = {"domain": list(found), "range": [look[at] for look in found.values()]}
@@ -103,14 +103,14 @@ def lines(x: Spec, y: Spec, found: Mapping[str, Look], width: int, *, beside: in
 
 
 def line_chart(rows: Rows, x: Spec, y: Spec, width: int, height: int, *, markers: bool, **more: object) -> str:
-    """Draw a line for each name that the field `line` of the rows has, as SVG text."""
+    """Draw one line per value of the rows' field `line`, as SVG text."""
     names = list(dict.fromkeys(row["line"] for row in rows))
     spec = lines(x, y, looks(names, markers=markers), width)
     return draw(spec | {"data": {"values": rows}, "height": height} | more, f"{y['title']} over {x['title']}")
 
 
 def legend(names: Sequence[str] | Mapping[str, object], width: float) -> Spec:
-    """Return a legend of lines in as many columns as the longest name allows."""
+    """Return a legend with as many columns as the longest name allows, `width` in pixels."""
     return {
         "columns": max(1, int(width / (6.5 * max(map(len, names), default=0) + 36))),
         "symbolSize": 150,
@@ -128,7 +128,7 @@ def grouped_bars(
 ) -> str:
     """Draw a bar per series in each group (a period, a queue), and a line of reference values across the bars.
 
-    A series has a value per group, else ValueError is raised; NaN leaves a gap. `label` has the unit.
+    Each series has one value per group, else ValueError is raised; NaN leaves a gap. `label` includes the unit.
     """
     values = {**series, **({} if line is None else {line_label: line})}
     wrong = [each for each, row in values.items() if len(row) != len(groups)]

@@ -1,8 +1,8 @@
-"""How good predictions of run times are, and what they bring in the order of jobs, on public logs.
+"""The errors of predicted run times, and their effect as part of the order of jobs, on public logs.
 
-Of every log each job is predicted by what had ended when it came: by the mean and by the median of jobs like it, and
-each month by quantile gradient boosting of what had ended before it. Each month but the first is then simulated under
-orders that read these predictions, the walltime or the true run time; plans keep the walltime.
+Each job of a log is predicted from the jobs that ended before it was submitted, by the mean and the median of similar
+jobs, and month by month by quantile gradient boosting. Each month but the first is then simulated under orders that
+read the predictions, the walltime or the true run time; plans keep the walltime.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from studies.output import run, traces, workers
 Floats = NDArray[np.float64]
 
 LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N", "Theta-2022")
-LATEST = 15_000  #: jobs that boosting is trained on
-LAST = 3  #: run times of the user that it reads
+LATEST = 15_000  #: most jobs that boosting is trained on
+LAST = 3  #: previous run times of the user that boosting reads
 
 
 @dataclass(frozen=True)
 class Expecting:
-    """An order that reads the estimate in place of the walltime."""
+    """An order with the estimate in place of the walltime."""
 
     order: Order | None  #: None: lxf
 
     def formula(self, cores: int, longest: float | None = None) -> str:
-        """Return it for a machine of `cores`."""
+        """Return the formula of the order for a machine of `cores`."""
         text = "(eligible_time + walltime) / walltime" if self.order is None else self.order.formula(cores, longest)
         return text.replace("walltime", "estimate")
 
@@ -49,15 +49,15 @@ ORDERS = {"lxf": Member(Expecting(None)), "general": Member(Expecting(General())
 
 
 class Median(RunTimes):
-    """The median of jobs alike."""
+    """Predicts the median of similar jobs."""
 
     def estimate(self, user: str, name: str, cores: int, walltime: int) -> int:
-        """Return it, seconds."""
+        """Return the median run time, seconds."""
         return max(1, round(float(self.quantiles(user, name, cores, walltime)[STEPS // 2]) * walltime))
 
 
 def boosted(history: History, mean: Floats) -> Floats:
-    """Predict each month by gradient boosting of the median of what had ended before it; the first by `mean`."""
+    """Predict each month by boosting, trained on jobs that ended before it; months with few such jobs by `mean`."""
     jobs = history.jobs
     submit, end, walltime = (jobs[name].to_numpy() for name in ("submit", "end", "walltime"))
     codes = [pd.factorize(jobs[name])[0] for name in ("user", "group", "queue")]
@@ -75,7 +75,7 @@ def boosted(history: History, mean: Floats) -> Floats:
 
 
 class _Last:
-    """Keeps the last run times of each user: what `boosted` reads of them."""
+    """Keeps the last run times of each user, as features of `boosted`."""
 
     def __init__(self) -> None:
         self.of: dict[str, deque[float]] = {}
@@ -90,7 +90,7 @@ class _Last:
 
 
 def models(log: Log) -> dict[str, Floats]:
-    """Return the predictions of each job of a log by each model, at most the walltime."""
+    """Return each model's predictions of all jobs, seconds, at most the walltime."""
     jobs = log.history.jobs
     found = {
         name: np.array(predictions(log.history, model)) for name, model in (("mean", Means()), ("median", Median()))
@@ -102,7 +102,7 @@ def models(log: Log) -> dict[str, Floats]:
 
 
 def quality(log: Log, found: Mapping[str, Floats]) -> list[str]:
-    """Write errors in hours, the share of jobs that run longer, and by months boosting against the mean."""
+    """Return the table row of a log: errors in hours, shares of jobs that run longer, boosting's error less mean's."""
     true, ends = found["true"], [end for *_, end in log.history.periods("month")]
     months = np.searchsorted(ends, log.history.jobs["submit"])
     error = {name: np.abs(each - true) / 3600 for name, each in found.items()}
@@ -119,7 +119,7 @@ def _interval(each: Floats) -> str:
 
 
 def worth(log: Log, found: Mapping[str, Floats], workers: int) -> list[list[str]]:
-    """Write by order what each prediction brings, and what is minimised against the walltime."""
+    """Return a table row for each order and prediction: ratios to fcfs, and the score against the walltime's."""
     rows = {}
     for name, each in found.items():
         jobs = log.history.jobs.assign(estimate=np.round(each).astype(np.int64))

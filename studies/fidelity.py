@@ -24,21 +24,21 @@ from qconf.recommend import recommend
 from qconf.report.wording import interval_text
 from studies.output import TRACES
 
-#: File, configuration, and the month whose recommendation is compared.
+#: Log file, configuration, and the month for the comparison of recommendations.
 LOGS = {
     "KTH-SP2": ("KTH-SP2-1996-2.1-cln.swf.gz", "kth-sp2.yaml", "1997-03"),
     "SDSC-SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", "sdsc-sp2.yaml", "1999-03"),
     "HPC2N": ("HPC2N-2002-2.1-cln.swf.gz", "hpc2n.yaml", "2004-03"),
 }
-#: Seconds of the paper's eight tests.
+#: Lengths of the paper's eight tests, seconds.
 DURATIONS = (6207, 13810, 7921, 15740, 9314, 15937, 11942, 20371)
-#: Least and most of the paper's eight: jobs, mean, median, standard deviation.
+#: Ranges over the paper's eight tests: jobs, mean, median, standard deviation.
 PAPER = "107 to 280 | -774 to 643 | -116 to 76 | 1154 to 4105"
 STRATEGIES = ("fcfs-easy", "lxf-easy", "auto")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the tables; ``--part`` chooses one."""
+    """Print the tables, or those of ``--part``."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=tuple(PARTS), action="append")
     parser.add_argument("--log", choices=tuple(LOGS), action="append")
@@ -59,7 +59,7 @@ def loaded(name: str) -> tuple[History, SiteConfig]:
 
 
 def drawn(recorded: Recorded, draws: int) -> list[tuple[int, int]]:
-    """Draw windows of the paper's lengths, eight at a time; each is one in which at least one job starts."""
+    """Return random windows (begin, end) of the paper's lengths, `draws` times eight; a job starts in each."""
     submit = recorded.period.workload.submit
     low, high = int(submit[0]) + 3 * 86400, int(submit[-1]) - max(DURATIONS)
     starts = np.sort(recorded.start)
@@ -74,7 +74,7 @@ def drawn(recorded: Recorded, draws: int) -> list[tuple[int, int]]:
 
 
 def table1(name: str, given: argparse.Namespace) -> Iterator[str]:
-    """Yield the paper's table for the first eight windows, and what all draws have."""
+    """Yield the lines of the paper's table for the first eight windows, then statistics over all windows."""
     history, config = loaded(name)
     recorded = Recorded.of(history, config)
     windows = cut(recorded, drawn(recorded, given.draws))
@@ -102,7 +102,7 @@ def _row(found: Figures) -> str:
 
 
 def wrong(name: str, _: argparse.Namespace) -> Iterator[str]:
-    """Yield the agreement of windows of 2 to 24 h as given, and under a discipline that no site has."""
+    """Yield the agreement on windows of 2 to 24 h, for the configuration as given and without backfilling."""
     history, config = loaded(name)
     recorded = Recorded.of(history, config)
     windows = cut(recorded, spans(recorded))
@@ -111,7 +111,7 @@ def wrong(name: str, _: argparse.Namespace) -> Iterator[str]:
 
 
 def calibrated(name: str, given: argparse.Namespace) -> Iterator[str]:
-    """Yield what calibration finds, and the figures before and after on the windows between."""
+    """Yield the steps of a calibration, and the figures before and after on the held-out windows."""
     history, config = loaded(name)
     found = calibrate(history, config, workers=given.workers)
     yield f"{name}: {found.tried} configurations, {len(found.given.windows)} windows between"
@@ -126,7 +126,7 @@ def calibrated(name: str, given: argparse.Namespace) -> Iterator[str]:
 
 
 def depth(name: str, given: argparse.Namespace) -> Iterator[str]:
-    """Yield the agreement on the 60 windows with each number of reservations and of jobs that are looked at."""
+    """Yield the agreement on the 60 windows for each number of reservations and of jobs considered."""
     history, config = loaded(name)
     recorded = Recorded.of(history, config)
     windows = cut(recorded, spans(recorded))
@@ -139,7 +139,7 @@ def depth(name: str, given: argparse.Namespace) -> Iterator[str]:
 
 
 def deletions(name: str, _: argparse.Namespace) -> Iterator[str]:
-    """Yield the figures without the jobs that were deleted while they waited, and with them."""
+    """Yield the figures with and without the jobs that were deleted while they waited."""
     history, config = loaded(name)
     for what, each in (("without", replace(history, deleted=history.deleted.iloc[:0])), ("with", history)):
         recorded = Recorded.of(each, config)
@@ -154,7 +154,7 @@ def deletions(name: str, _: argparse.Namespace) -> Iterator[str]:
 
 
 def months(name: str, given: argparse.Namespace) -> Iterator[str]:
-    """Yield what is recommended for a month, under what is given and under what the months before calibrate it to."""
+    """Yield the recommendation for a month from the given configuration, and from one calibrated on earlier months."""
     history, config = loaded(name)
     month = history.month(LOGS[name][2])
     found = calibrate(history.between(None, month.span[0]), config, workers=given.workers)

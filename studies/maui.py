@@ -25,15 +25,15 @@ from qconf.synth.agents import MONDAY, USUAL, live
 
 NODES = 64
 MINUTE, HOUR = 60, 3600
-TRIED = 480  #: random jobs of a mix; what fits no class, or a class that is full, is rejected
-WITHIN = 180 * MINUTE  #: of the beginning all jobs are submitted
-#: Most jobs of each class, of the published mix; the shares that it aimed at are 30, 40, 20, 5 and 5 %.
+TRIED = 480  #: random jobs tried for a mix; those of no class, or of a full one, are rejected
+WITHIN = 180 * MINUTE  #: all jobs are submitted so soon after the beginning
+#: Most jobs of each class, as in the published mix; its intended shares are 30, 40, 20, 5 and 5 %.
 MOST = {"large": 22, "medium": 31, "small": 15, "debug": 4, "failed": 4}
 WORK = 53.6 * NODES * HOUR  #: node-seconds of the published mix: its theoretical minimum is 53.6 h
 SEQUENTIAL = 90.2 * HOUR  #: seconds of the published mix, one job after the other
 WEEK = 7 * 86400
-WEEKS = 4  #: of agents
-LIST = 10**9  #: a delay beyond all waits: nothing ever stops the list
+WEEKS = 4  #: simulated weeks of agents
+LIST = 10**9  #: seconds, beyond all waits: jobs may always pass the first of the list
 
 #: Published total run times, hours.
 PUBLISHED = {
@@ -53,18 +53,18 @@ MAUI = "eligible_time / 60 + 10 * ncpus"
 
 @dataclass(frozen=True)
 class Mix:
-    """A job mix, and the class of each job."""
+    """A job mix, with the class of each job."""
 
     workload: Workload
     classes: tuple[str, ...]
 
 
 def classify(nodes: int, share: float) -> str | None:
-    """Return the class of a job of so many nodes that works for this share of its request; None for undefined.
+    """Return the class of a job of `nodes` that runs for `share` of its request; None: of no class.
 
-    Small is printed as between 30 and 15 % of the nodes, which medium (15 to 50 %) has already; it is taken for up to
-    15 %. Failed jobs are of any width. Debug jobs, below 10 %, work for more than 40 %; where that is 70 % or more they
-    are small as well, and count as small while that class has room.
+    The paper prints 15 to 30 % of the nodes for small, which medium (15 to 50 %) includes; here small is up to 15 %.
+    Failed jobs have any width. Debug jobs, below 10 %, use more than 40 %; from 70 % on they are small as well, and
+    count as small while that class has room.
     """
     part = nodes / NODES
     if share < 0.2:
@@ -75,7 +75,7 @@ def classify(nodes: int, share: float) -> str | None:
 
 
 def mix(rng: np.random.Generator, efficiency: float | None = None) -> Mix:
-    """Return a job mix by the paper's rules; with `efficiency` each job works for this share of its request."""
+    """Return a random job mix by the paper's rules; with `efficiency` all jobs use this share of their requests."""
     left, classes = dict(MOST), list[str]()
     rows: list[tuple[int, float, float]] = []
     tried = 0
@@ -103,10 +103,10 @@ def mix(rng: np.random.Generator, efficiency: float | None = None) -> Mix:
 
 
 def longer(nodes: NDArray[np.float64], worked: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return by what to multiply the times of each job so that a mix has the published sums.
+    """Return a factor for the times of each job that gives the mix the published sums.
 
-    Of independent times and widths one job after the other would take half as long again as the published 90.2 h: the
-    wide jobs of that mix worked longer. So times grow with a power of the nodes, the one that gives both sums.
+    With independent times and widths the jobs would take half as long again as the published 90.2 h one after the
+    other: wide jobs of that mix ran longer. So times grow with a power of the nodes, chosen to give both sums.
     """
     low, high = -2.0, 6.0
     for _ in range(80):
@@ -123,7 +123,7 @@ def hours(schedule: Schedule) -> float:
 
 
 def filled(workload: Workload, order: Column) -> float:
-    """Return the hours that the jobs take if they are all there and start in this order as soon as each fits."""
+    """Return the hours for the jobs if all are submitted at once and start in this order, each as soon as it fits."""
     jobs = workload.take(order)
     at_once = replace(jobs, submit=np.zeros(len(jobs), dtype=np.int64))
     return hours(simulate(at_once, System(NODES, backfill=False)))
@@ -140,7 +140,7 @@ SCHEDULERS: dict[str, System] = {
 
 
 def one(workload: Workload) -> dict[str, float]:
-    """Return the hours that every scheduler takes for a mix, and those of the orders they ran the jobs in."""
+    """Return the hours of each scheduler for a mix, of each order of starts, and the bounds."""
     found = {name: simulate(workload, system) for name, system in SCHEDULERS.items()}
     times = {name: hours(schedule) for name, schedule in found.items()}
     n = np.arange(len(workload))
@@ -157,13 +157,13 @@ def one(workload: Workload) -> dict[str, float]:
 
 
 def total_times(mixes: int, seed: int = 0) -> dict[str, NDArray[np.float64]]:
-    """Return the hours that each scheduler takes for so many mixes, shape (mixes,) each."""
+    """Return the hours of each scheduler for random mixes, shape (mixes,) each."""
     rows = [one(mix(np.random.default_rng([seed, i])).workload) for i in range(mixes)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def waits(mixes: int, system: System, seed: int = 0) -> NDArray[np.float64]:
-    """Return the mean wait, hours, of jobs by eighths of the machine, shape (8,)."""
+    """Return the mean wait in hours by eighths of the machine, over random mixes; shape (8,)."""
     sums, counts = np.zeros(8), np.zeros(8)
     for i in range(mixes):
         workload = mix(np.random.default_rng([seed, i])).workload
@@ -175,7 +175,7 @@ def waits(mixes: int, system: System, seed: int = 0) -> NDArray[np.float64]:
 
 
 def by_efficiency(mixes: int, seed: int = 0) -> Iterator[tuple[str, float, float]]:
-    """Yield the mean hours with and without backfill, if all jobs work for this share of their requests."""
+    """Yield (label, hours with backfill, hours without), means over mixes whose jobs use a share of requests."""
     for share in (None, 1.0, 0.9, 0.7, 0.5, 0.3):
         jobs = [mix(np.random.default_rng([seed, i]), share).workload for i in range(mixes)]
         pair = [np.mean([hours(simulate(each, SCHEDULERS[name])) for each in jobs]) for name in WITH_AND_WITHOUT]
@@ -184,16 +184,16 @@ def by_efficiency(mixes: int, seed: int = 0) -> Iterator[tuple[str, float, float
 
 @dataclass(frozen=True)
 class Got:
-    """What agents got from a scheduler."""
+    """The results of agents on a scheduler."""
 
-    share: float  #: of the node-hours of the time that were used
-    jobs: dict[str, int]  #: that started, by kind of user
-    hours: dict[str, float]  #: node-hours of these
-    wait: dict[str, float]  #: mean, hours
+    share: float  #: used node-hours over available ones
+    jobs: dict[str, int]  #: started jobs by kind of user
+    hours: dict[str, float]  #: node-hours by kind of user
+    wait: dict[str, float]  #: mean wait by kind of user, hours
 
 
 def by_agents(system: System, seed: int) -> Got:
-    """Let agents use the nodes for four weeks."""
+    """Simulate agents on a scheduler for four weeks."""
     log = live(system, WEEKS * 7, seed).log
     log = log[log["start"] >= 0]
     begin, end = MONDAY, MONDAY + WEEKS * WEEK
@@ -209,7 +209,7 @@ def by_agents(system: System, seed: int) -> Got:
 
 
 def report_agents(seeds: int, say: Callable[[str], object] = print) -> None:
-    """Print what each scheduler gives to agents, means of so many seeds."""
+    """Print each scheduler's results for agents, means over `seeds`."""
     kinds = tuple(USUAL)
     say(f"{WEEKS} weeks of {USUAL}, means of {seeds} seeds: use, %; by kind: jobs, node-hours, mean wait in hours")
     for name, system in SCHEDULERS.items():
@@ -244,7 +244,7 @@ def report(mixes: int, say: Callable[[str], object] = print) -> None:
 
 
 def main() -> None:
-    """Print the tables of so many mixes."""
+    """Print the tables that the options choose."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mixes", type=int, default=100)
     parser.add_argument("--agents", type=int, metavar="SEEDS", help="in place of the mixes")

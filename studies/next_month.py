@@ -1,8 +1,8 @@
-"""Followed after month: what a recommendation promises, and what the next month of the same log makes of it.
+"""Compares each recommendation's promise with its effect in the next month of the same log.
 
-``qconf tune --month M`` without a configuration, for every month of a log; then the next month is simulated under the
-assumed current configuration and under the recommended one. The longest wait is compared with the larger of the current
-one's and an hour.
+Runs ``qconf tune --month M`` without a configuration for every month of a log; then the next month is simulated under
+the assumed current configuration and under the recommended one. The longest wait is compared with the current
+configuration's, or with an hour if that is more.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from studies import output
 from studies.output import DOCS, REPORTS, ROOT, fingerprint, hash_of, load, paragraph, run, save
 
 LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N")
-STRATEGIES = ("auto",)  # and the baselines
-LONGER = 1.5  # times the present longest wait: the guard rail of `qconf tune`
+STRATEGIES = ("auto",)  # `recommend` adds the baselines
+LONGER = 1.5  # most growth of the longest wait that the guard rail of `qconf tune` allows
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A month's verdict, followed into the next month.
+    """The verdict for a month, and its effect in the next month.
 
-    For KEEP all from `gain` on is of the best candidate: what keeping costs. NaN where there is none.
+    For KEEP the fields from `gain` on describe the best candidate, so what keeping costs; NaN without a candidate.
     """
 
-    label: str  #: of the month that is tuned on, as 1997-03
+    label: str  #: the training month, like 1997-03
     winner: str  #: the recommended strategy, ``current`` for KEEP
-    order: str = ""  #: of the recommended configuration
+    order: str = ""  #: the recommended configuration's order
     #: Median gain over the resamples, and the bounds of its 90 % interval; NaN for KEEP.
     promised: tuple[float, float, float] = (np.nan, np.nan, np.nan)
-    gain: float = np.nan  #: share by which the mean wait of the next month falls
-    slowdown: float = np.nan  #: so its mean bounded slowdown
-    longest: float = np.nan  #: longest wait of the next month, in that at present or hours, whichever is larger
-    waited: float = np.nan  #: longest wait of the next month under the current configuration, hours
-    known: float = 0.0  #: longest wait of the months known before, under the current configuration, hours
+    gain: float = np.nan  #: relative reduction of the mean wait in the next month
+    slowdown: float = np.nan  #: relative reduction of the mean bounded slowdown there
+    longest: float = np.nan  #: longest wait there, over the larger of the current configuration's and an hour
+    waited: float = np.nan  #: longest wait there under the current configuration, hours
+    known: float = 0.0  #: longest wait up to the training month, under the current configuration, hours
 
     @property
     def beyond(self) -> bool:
-        """Whether the longest wait grows beyond what the guard rails allow: of the next month, and of those known."""
+        """Whether the longest wait is above the guard rails' limit for the next month and the known months."""
         return self.longest > LONGER * max(1.0, self.known / max(self.waited, 1.0))
 
     @property
@@ -65,17 +65,17 @@ class Followed:
 
     @property
     def inside(self) -> bool:
-        """Whether the gain lies in the interval."""
+        """Whether the gain lies in the promised interval."""
         return self.promised[1] <= self.gain <= self.promised[2]
 
     @property
     def below(self) -> bool:
-        """Whether the gain lies below the interval."""
+        """Whether the gain lies below the promised interval."""
         return self.gain < self.promised[1]
 
 
 def months_of(history: History) -> list[tuple[History, History, tuple[History, ...]]]:
-    """Return each month with the next one and the months before it; without those that have few jobs."""
+    """Return (month, next month, all months before) for each month with enough jobs in it and in the next."""
     windows = [window for window in history.periods("month") if history.count(window.start, window.end) >= FEWEST]
     months = [history.between(window.start, window.end) for window in windows]
     adjacent = [first.end == second.start for first, second in pairwise(windows)]
@@ -113,7 +113,7 @@ def month_of(history: History, following: History, earlier: Sequence[History], b
 
 
 def study(name: str, log: Path, work: Path, workers: int, progress: Callable[[str], None]) -> list[Followed]:
-    """Go through the months of a log; finished logs are stored in the folder `work` while the code is the same."""
+    """Follow the months of a log; results are stored in the folder `work`, and read while the code is the same."""
     stored, key = work / f"next-month-{name}.json", fingerprint([hash_of(ROOT / "parsim", ROOT / "qconf"), name])
     kept = load(stored, key)
     if kept is not None:
@@ -122,20 +122,20 @@ def study(name: str, log: Path, work: Path, workers: int, progress: Callable[[st
     base = derive_config(records)
     tasks = [(*each, base) for each in months_of(clean(records, base))]
     progress(f"{name}: {len(tasks)} months")
-    # Later months have more months before them: the longest first.
+    # Later months take longer, since more months precede them: they start first.
     found = parallel_map(workers, month_of, tasks[::-1], processes=True)[::-1]
     save(stored, key, {"months": [asdict(month) for month in found]})
     return found
 
 
 def restored(stored: Mapping[str, Any]) -> Followed:
-    """Return a month that was stored; JSON has no NaN."""
+    """Return a stored month; JSON's null becomes NaN."""
     fields: dict[str, Any] = {name: np.nan if value is None else value for name, value in stored.items()}
     return Followed(**fields)
 
 
 def total(months: Sequence[Followed]) -> list[str]:
-    """Write a row of the summary."""
+    """Return the cells of a summary row."""
     changes = [month for month in months if month.changed]
     kept = [month.gain for month in months if not month.changed and np.isfinite(month.gain)]
     cost = f"{np.mean(kept):.3f}" if kept else ""
@@ -166,7 +166,7 @@ TOTALS += ["longest wait", "at most", f"above {LONGER:g}", "of what was known", 
 def listed(
     found: Mapping[str, Sequence[Followed]], wanted: Callable[[Followed], bool], value: Callable[[Followed], float]
 ) -> str:
-    """Name the changes of a kind, each with a value of it."""
+    """Return the changes that are `wanted`, by log, each with its `value`, as text."""
     months = {
         log: ", ".join(f"{each.label} ({value(each):.2f})" for each in of_log if each.changed and wanted(each))
         for log, of_log in found.items()
@@ -175,7 +175,7 @@ def listed(
 
 
 def page(found: dict[str, list[Followed]], name: str) -> str:
-    """Write the page in Markdown."""
+    """Return the page as Markdown."""
     everything = [month for months in found.values() for month in months]
     rows = [[log, *total(months)] for log, months in found.items()]
     if len(found) > 1:

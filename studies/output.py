@@ -1,4 +1,4 @@
-"""What the studies share: where and how they write pages and figures, and store what is finished."""
+"""Shared parts of the studies: where and how they write pages and figures, and store finished results."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from qconf.synth import write_history
 from qconf.text import as_json, write_whole
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs" / "research"  #: the folder of all the studies' pages, with figures/ in it
+DOCS = ROOT / "docs" / "research"  #: folder of the studies' pages and of figures/
 REPORTS = ROOT / "reports"
 TRACES = ROOT.parent / "shared" / "traces"  #: the public logs
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-WIDTH = 100  #: characters of a line of a page
-LITTLE = 0.1  #: part by which a ratio changes, from which on a setting has a row
+WIDTH = 100  #: most characters of a line of a page
+LITTLE = 0.1  #: relative change of a ratio from which a setting gets a row
 
 
 def run(command: click.Command) -> None:
@@ -44,7 +44,7 @@ def folder(name: str, default: Path | None, text: str, shown: str = "") -> Calla
 
 
 def workers(text: str = "No effect on the results.") -> Callable[[Decorated], Decorated]:
-    """Return the option of how many workers there are."""
+    """Return the option ``--workers``."""
     return click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help=text)
 
 
@@ -52,7 +52,7 @@ traces = folder("--traces", TRACES, "Folder of the public logs.", "../shared/tra
 
 
 def records_of(jobs: pd.DataFrame) -> Records:
-    """Read a generated table of jobs as any log is read."""
+    """Return the records of a generated table of jobs, read as from a log."""
     with tempfile.TemporaryDirectory() as here:
         return read([write_history(jobs, Path(here, "history.csv.gz"))])
 
@@ -73,22 +73,22 @@ def paragraph(text: str, indent: str = "") -> str:
 
 
 def moves(ratios: Sequence[float], of: Sequence[float]) -> bool:
-    """Whether one of the ratios differs by `LITTLE` or more from the same one of another row."""
+    """Return whether a ratio differs by `LITTLE` or more from the same ratio of another row."""
     return any(abs(one / other - 1) >= LITTLE for one, other in zip(ratios, of, strict=True))
 
 
 def unmoved(what: str, names: Sequence[str]) -> str:
-    """Name the settings that change little, as a paragraph; empty if there is none."""
+    """Return a paragraph that names the settings with little effect; empty if there are none."""
     return paragraph(f"{what} that move none of these by {100 * LITTLE:.0f} %: {'; '.join(names)}.") if names else ""
 
 
 def fingerprint(value: object) -> str:
-    """Hash what a result depends on."""
+    """Return a hash of all that a result depends on."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def hash_of(*folders: Path) -> str:
-    """Hash all modules in these folders."""
+    """Return a hash of all modules in these folders."""
     digest = hashlib.sha256()
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):
@@ -97,12 +97,12 @@ def hash_of(*folders: Path) -> str:
 
 
 def save(path: Path, key: str, result: Mapping[str, Any]) -> None:
-    """Store a finished part of a study with the fingerprint of what it depends on."""
+    """Store a finished part of a study with its fingerprint."""
     write_whole(path, as_json({"key": key, **result}))
 
 
 def load(path: Path, key: str) -> dict[str, Any] | None:
-    """Return what `save` stored under this fingerprint; None where there is no such file, or a damaged one."""
+    """Return what `save` stored with this fingerprint; None if the file is missing, damaged or of another one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         return found if found["key"] == key else None

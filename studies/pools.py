@@ -1,6 +1,6 @@
-"""``python -m studies.pools``: what hybrid's ways to a pool give on generated months of several seeds.
+"""``python -m studies.pools``: compares hybrid's ways to a pool on generated months of several seeds.
 
-Each month is trained on the one before it. Mean waits are divided by static's, longest waits by dqr's.
+Each month is trained on the previous one. Mean waits are ratios to static's, longest waits to dqr's.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FREE = 1e9  # a degradation that no queue reaches
 
 @dataclass(frozen=True)
 class Way:
-    """A way to a pool: options of hybrid, and what the present configuration has."""
+    """A way to a pool: options of hybrid, and the pool of the current configuration."""
 
     what: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    pool: PoolConfig | None = None  #: the present pool, whose threshold is kept where the pool is carved
+    pool: PoolConfig | None = None  #: the current pool; its threshold stays if the pool is carved
     fixed: tuple[str, ...] = ()
 
 
@@ -62,7 +62,7 @@ def measure(history: History, base: SiteConfig, way: Way, workers: int) -> Backt
 
 
 def ratios(found: Backtest, name: str = "hybrid") -> tuple[float, float, float]:
-    """Return mean wait against static's, and the mean and the largest of the months' longest waits against dqr's."""
+    """Return mean wait over static's, then the mean and the largest monthly longest wait over dqr's."""
 
     def each(strategy: str, metric: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.array([result.summary[metric] for result in found.results if result.strategy == strategy])
@@ -73,7 +73,7 @@ def ratios(found: Backtest, name: str = "hybrid") -> tuple[float, float, float]:
 
 
 def row(what: str, found: Sequence[tuple[float, float, float]]) -> list[str]:
-    """Return a row of the table: a column for each ratio, with a number for each seed."""
+    """Return a table row: a column per ratio, with a number per seed."""
     return [what, *(" / ".join(f"{value:.2f}" for value in values) for values in zip(*found, strict=True))]
 
 

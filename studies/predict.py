@@ -35,7 +35,7 @@ WARM = 0.1  #: share of the log before the first instant: there is nothing to tr
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predicted and true starts of all waiting jobs at all instants, which ascend."""
+    """Predicted and true starts of all jobs that wait at each instant, seconds; instants ascend."""
 
     now: NDArray[np.int64]
     true: NDArray[np.int64]
@@ -45,7 +45,7 @@ class Predicted:
     high: NDArray[np.float64]
 
     def calibrated(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the intervals that the predictions which had come true by each instant make of these."""
+        """Return bounds of intervals, calibrated at each instant by the predictions already decided."""
         low, high = self.low.copy(), self.high.copy()
         for now in np.unique(self.now).tolist():
             here, before = self.now == now, (self.now < now) & (self.true <= now)
@@ -56,7 +56,7 @@ class Predicted:
         return low, high
 
     def inside(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> str:
-        """Return the share of the jobs, and the mean of the shares of the instants, that start in an interval."""
+        """Return the share of jobs that start in their interval, and the mean of the instants' shares, as text."""
         kept = (self.true >= np.floor(low)) & (self.true <= np.ceil(high))
         _, instant = np.unique(self.now, return_inverse=True)
         each = np.bincount(instant, kept) / np.bincount(instant)
@@ -90,7 +90,7 @@ def instants(jobs: Workload, start: NDArray[np.int64], count: int, seed: int) ->
 
 
 def measure(history: History, jobs: Workload, system: System, count: int, runs: int, seed: int) -> Predicted:
-    """Predict all waiting jobs at random instants."""
+    """Predict all waiting jobs at random instants, and return predicted and true starts."""
     schedule = simulate(jobs, system)
     user = history.jobs["user"].to_numpy(dtype=str)
     ends = np.argsort(schedule.end, kind="stable")

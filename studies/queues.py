@@ -1,6 +1,6 @@
-"""Queues: how often `qconf tune` recommends a queue configuration on generated months, and what the best one gains.
+"""How often `qconf tune` recommends a queue configuration on generated months, and the gain of the best one.
 
-Every month is of another seed, at one of some offered loads. Finished months are kept in the folder of work.
+Each month has another seed, and one of several offered loads. Finished months are stored in the folder `work`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ PRESET = "cray-xc40"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `qconf tune` says of a month; gains are medians over the resamples, None where there is none."""
+    """The verdict of `qconf tune` for a month; gains are medians over the resamples, None if there is no candidate."""
 
     load: float
     seed: int
     winner: str  #: ``current`` for KEEP
-    of_queues: bool  #: whether the recommendation changes queues
+    of_queues: bool  #: whether the recommended configuration changes queues
     best: str | None  #: strategy of the best queue configuration
-    certain: bool  #: whether that one gains beyond chance
-    gain: float | None  #: over the current configuration
-    cost: float | None  #: over the recommendation, below zero
+    certain: bool  #: whether that configuration gains beyond chance
+    gain: float | None  #: of that configuration over the current one
+    cost: float | None  #: its gain over the recommendation, usually negative
 
 
 def month(offered: float, seed: int, work: Path) -> Verdict:
-    """Tune on a generated month; one that was finished with the same code is read."""
+    """Tune on a generated month; a stored verdict is read if it was found with the same code."""
     stored = work / f"queues-{offered:g}-{seed}.json"
     key = fingerprint([hash_of(ROOT / "parsim", ROOT / "qconf"), offered, seed])
     if (kept := load(stored, key)) is not None:
@@ -53,7 +53,7 @@ def month(offered: float, seed: int, work: Path) -> Verdict:
 
 
 def of(found: Recommendation, offered: float, seed: int) -> Verdict:
-    """Return what a recommendation says of queues."""
+    """Return the verdict about queues of a recommendation."""
     best = found.queues
     gained = None if best is None else best.row.bootstrap
     return Verdict(
@@ -69,7 +69,7 @@ def of(found: Recommendation, offered: float, seed: int) -> Verdict:
 
 
 def page(months: Sequence[Verdict], name: str) -> str:
-    """Write the page in Markdown."""
+    """Return the page as Markdown."""
     titles = ["load", "months", "CHANGE", "of queues", "a queue configuration gains", "beyond chance"]
     titles += ["its gain, %", "over the recommendation, %"]
     rows = []

@@ -16,9 +16,9 @@ from parsim import Fairshare, System, Workload, metrics, simulate
 from parsim.metrics.usage import share_uses
 from parsim.model.fairshare import FAIRSHARE
 
-HEAVY = 0.02  #: part of all core-seconds from which a user counts as heavy
+HEAVY = 0.02  #: share of all core-seconds above which a user is heavy
 LXF = "(eligible_time + walltime) / max(walltime, 1)"
-#: Orders, and whether shares have a part in them.
+#: The orders compared, by name.
 ORDERS = {
     "fcfs": "fcfs",
     "fairshare": FAIRSHARE,
@@ -29,7 +29,7 @@ ORDERS = {
 
 
 def read(path: Path, cores: int) -> Workload:
-    """Read the jobs of an SWF log that ran, at most as wide as the machine."""
+    """Return the jobs of an SWF log that ran and fit on the machine."""
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     lines = (line for line in text.decode().splitlines() if line.strip() and not line.startswith(";"))
     table = np.array([line.split()[:18] for line in lines], dtype=np.float64).astype(np.int64)
@@ -43,9 +43,9 @@ def read(path: Path, cores: int) -> Workload:
 
 
 def rows(workload: Workload, cores: int) -> Iterator[tuple[str, list[float]]]:
-    """Yield for each order mean and longest wait, those of heavy and of other users, hours, and the use beyond shares.
+    """Yield name and values of each order: waits in hours, slowdowns, and per cent of the use beyond equal shares.
 
-    All users have equal shares, and use decays by half a day.
+    Waits are mean, longest, and means of heavy and other users; so are slowdowns. Use decays by half a day.
     """
     work = np.bincount(workload.user, workload.cores * workload.effective_runtime)
     heavy = (work > HEAVY * work.sum())[workload.user]

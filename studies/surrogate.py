@@ -1,8 +1,8 @@
-"""``python -m studies.surrogate``: what dp-nlp's surrogates are worth, beside the same simulations without them.
+"""``python -m studies.surrogate``: compares dp-nlp's surrogates with searches of as many simulations without them.
 
-Each training set is divided in five ways with as many simulations: samples alone; moves of nodes between two queues
-alone, from `pp` or the middle of what is feasible; samples, then such moves; dp-nlp; and, with more simulations, a
-hundred samples and sixty moves. Waits are above the best division that `exact` finds under the same constraints.
+Each training set is divided in five ways: by samples alone; by moves of nodes between two queues alone, from `pp` or
+the middle of the feasible divisions; by samples, then moves; by dp-nlp; and, with more simulations, by a hundred
+samples and sixty moves. Results are waits relative to the best division, which `exact` finds for the same constraints.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from studies.output import ROOT, records_of, run, traces
 from studies.paper import plan
 
 MONTHS = 15
-FEWEST = 500  # jobs of a month of a log
-#: Options of each way, and the most samples and simulations; None: as by default.
+FEWEST = 500  # least jobs of a month
+#: Whether surrogates are used, and most samples and simulations; None: the defaults.
 WAYS = {
     "samples alone": (False, 60, 60),
     "moves alone": (False, 0, 60),
@@ -41,7 +41,7 @@ WAYS = {
 
 
 def sets(folder: Path) -> Iterator[tuple[str, TrainingSet]]:
-    """Yield the months of the generated log and of the public ones."""
+    """Yield (log, training set) of each month of the generated and the public logs."""
     logs = [("generated", records_of(generate(months=MONTHS)), plan.CRAY)]
     known = ((name, folder / file, config) for name, file, config in plan.TRACES)
     logs += [(name, read([path]), config) for name, path, config in known if path.is_file()]
@@ -55,10 +55,10 @@ def sets(folder: Path) -> Iterator[tuple[str, TrainingSet]]:
 
 
 class Searched(Program):
-    """The program without surrogates: samples, if any, and a search around the best by the simulator alone."""
+    """The program without surrogates: samples, if any, then a search by simulation from the best of them."""
 
     def run(self) -> tuple[Sizes, float]:
-        """Simulate the samples, then moves of nodes between two queues as long as that helps, down to a node."""
+        """Simulate the samples, then moves of nodes between two queues while these help, down to a node."""
         for nodes in self.known.values():
             self.simulate([nodes])
         if self.samples:
@@ -75,13 +75,13 @@ class Searched(Program):
         return self.decided()
 
     def found(self, nodes: Sizes) -> float:
-        """Simulate a division, and return its weighted mean wait, seconds."""
+        """Simulate a division; return its weighted mean wait, seconds."""
         self.simulate([nodes], "move")
         return self.wait(nodes)
 
 
 def measure(training: TrainingSet, *, surrogates: bool, samples: int | None, simulations: int | None) -> list[float]:
-    """Return the part above the optimum, simulations, and whether a surrogate proposed the best before any move."""
+    """Return the wait above the optimum (relative), the simulations, and whether a surrogate proposed the result."""
     space, feasible = dp_nlp.constraints(training, DpNlpOptions())
     best = optimum(training, space, feasible).wait
     options = DpNlpOptions(samples=samples or None, simulations=simulations)

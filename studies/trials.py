@@ -1,8 +1,8 @@
-"""How often the verdict is right: KEEP where there is nothing to gain, CHANGE where there is something.
+"""How often the verdict is right: KEEP if there is nothing to gain, CHANGE if there is.
 
-The generator is ours, so the truth is known: what `auto` finds on many months together is taken for the best that there
-is. Other months of the same generator show how often ``qconf tune`` keeps it, and how often it changes a configuration
-that is worsened until the best one gains a stated part of the mean wait on those months.
+The months are generated, so the truth is known: the best configuration is what `auto` finds on many months together. On
+other months of the same generator, the study counts how often ``qconf tune`` keeps that configuration, and how often it
+changes one that was worsened until the best one gains a stated part of the mean wait.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from studies.paper.plan import CRAY
 PRESET = "cray-xc40"
 LEAST_LOAD = 0.8  # offered load of every month
 STRATEGIES = ("auto",)
-TRAINING = 24  # months on which the best configuration is found
-#: The rules of the verdict were chosen with 2, 4, 5 and 6; those before them were tried with 3.
+TRAINING = 24  # months used to find the best configuration
+#: The rules of the verdict were chosen with seeds 2, 4, 5 and 6, earlier rules with 3.
 SEEDS = {"training": 1, "test": 7}
-STEPS = 12  # of the bisection that worsens the base
-FARTHEST = 2.0  # largest power of the cores that worsens it
+STEPS = 12  # bisection steps to worsen the base
+FARTHEST = 2.0  # largest power of the cores in the worsened order
 WIDE = 0.125  # share of the machine above which all jobs have the same priority
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Trials of one kind: how many histories of how many months, and what the best configuration gains there."""
+    """A kind of trials: number of histories, months of each, and the best configuration's gain over the base."""
 
-    gain: float  #: of the mean wait, on all together; 0 where the base is the best configuration itself
-    months: int  #: of each history
-    count: int  #: histories
+    gain: float  #: relative reduction of the mean wait over all histories; 0: the base is the best configuration
+    months: int  #: months of each history
+    count: int  #: number of histories
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Tally:
     """The results of trials of one kind."""
 
     trials: Trials
-    order: str  #: of the waiting list of the base
+    order: str  #: the base's order
     winners: list[str]  #: the recommended strategy of each history, ``current`` for KEEP
-    ineligible: int  #: histories that end with KEEP although an ineligible strategy would have gained: the guard rails
+    ineligible: int  #: histories with KEEP by guard rails alone: an ineligible strategy gains beyond chance
 
     @property
     def changed(self) -> int:
-        """Histories with the verdict CHANGE."""
+        """The number of histories with the verdict CHANGE."""
         return sum(winner != "current" for winner in self.winners)
 
 
@@ -74,8 +74,8 @@ ALL = (
 def run_all(
     trials: Sequence[Trials], training: int, work: Path, workers: int, progress: Callable[[str], None]
 ) -> list[Tally]:
-    """Run all trials; finished ones are stored in the folder `work` for as long as the code is the same."""
-    # The truth is an order alone: starvation periods would bound how much worse another one can be.
+    """Run all trials; results are stored in the folder `work`, and read while the code is the same."""
+    # Only the order is tuned: starvation periods would bound how much worse another order can be.
     start = load_config(ROOT / "configs" / CRAY).replace(policy="may-change")
     preset = busy(preset_named(PRESET))
     stored = work / "trials.json"
@@ -97,25 +97,25 @@ def run_all(
 
 
 def code() -> str:
-    """Hash of the code that a verdict may depend on."""
+    """Return a hash of the code that a verdict may depend on."""
     return hash_of(ROOT / "parsim", ROOT / "qconf")
 
 
 def busy(preset: Preset) -> Preset:
-    """Return the machine with only those of its months whose offered load is high enough."""
+    """Return the preset with only the months whose offered load is at least `LEAST_LOAD`."""
     return replace(preset, months=tuple(month for month in preset.months if month.load >= LEAST_LOAD))
 
 
 def history(preset: Preset, seed: int, months: range, base: SiteConfig) -> History:
-    """Generate consecutive months, and read them as any log is read."""
+    """Generate consecutive months; return them read and cleaned like any log."""
     frame = pd.concat([generate_month(preset, index, seed) for index in months], ignore_index=True)
     return clean(output.records_of(frame), base)
 
 
 def worsened(best: SiteConfig, gain: float, periods: Sequence[Period], workers: int) -> SiteConfig:
-    """Favour wider jobs more and more, until `best` gains that much over it on these periods together.
+    """Return a base that favours wider jobs, so much that `best` gains `gain` over it on all these periods.
 
-    Raises QconfError if no base is so much worse.
+    Raises QconfError if no such base is bad enough.
     """
 
     def total(config: SiteConfig) -> float:
@@ -144,7 +144,7 @@ def _total_wait(period: Period, config: SiteConfig) -> int:
 
 
 def tally_of(trials: Trials, best: SiteConfig, preset: Preset, workers: int) -> Tally:
-    """Run trials of one kind."""
+    """Run the trials of one kind."""
     spans = [range(i * trials.months, (i + 1) * trials.months) for i in range(trials.count)]
     generated = [(preset, SEEDS["test"], span, best) for span in spans]
     histories = parallel_map(workers, history, generated, processes=True)
@@ -161,7 +161,7 @@ def verdict(past: History, base: SiteConfig) -> tuple[str, bool]:
 
 
 def page(tallies: Sequence[Tally], training: int, name: str) -> str:
-    """Write the page in Markdown."""
+    """Return the page as Markdown."""
     titles = ["months in the history", "to be gained", "CHANGE", "KEEP", "of these by guard rails alone"]
     rows = [
         [

@@ -1,4 +1,4 @@
-"""``python -m studies.dynp``: what `qconf policies` shows, on a generated job set too, at growing load, on a grid."""
+"""``python -m studies.dynp``: `qconf policies` with generated job sets, load sweeps and a grid of bounds."""
 
 from __future__ import annotations
 

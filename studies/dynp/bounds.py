@@ -1,4 +1,4 @@
-"""dynP with bounds on the generated job sets: the tables and the figure of the paper of 2001, with ours.
+"""dynP with bounds on the generated job sets: the tables and the figure of the 2001 paper, next to ours.
 
 References
 ----------
@@ -19,7 +19,7 @@ NAMES = ("planned-sjf", "planned-fcfs", "planned-ljf", "dynp-bounds")
 LABELS = ("SJF", "FCFS", "LJF", "dynP")
 #: Shrinking factors at which the job sets have the two medium utilizations of the paper.
 MEDIUM = (Decimal("0.75"), Decimal("0.6"))
-#: Mean response times in seconds of `NAMES` at these, and the utilizations in %: Tables 3 and 4.
+#: Utilization in %, and mean response times of `NAMES` in seconds, at each of `MEDIUM`: Tables 3 and 4.
 RESPONSE = {
     "set1": ((63, (8335, 16587, 26459, 11454)), (78, (34840, 45292, 93641, 36324))),
     "set2": ((58, (18388, 17182, 13883, 12769)), (73, (45080, 37998, 26673, 24214))),
@@ -28,7 +28,7 @@ SEEDS = (0, 1, 2)
 
 
 def response(name: str, seed: int, workers: int = 1) -> list[list[str]]:
-    """Return a row per medium utilization: mean response times of the three policies and dynP, in seconds."""
+    """Return a table row per medium utilization: mean response times of the three policies and dynP, seconds."""
     job_set = JOB_SETS[name]
     workload = generate_job_set(job_set, seed)
     rows = []
@@ -47,7 +47,7 @@ def response(name: str, seed: int, workers: int = 1) -> list[list[str]]:
 
 
 def bounds_tables(name: str, workers: int = 1) -> tuple[str, str, str]:
-    """Return Tables 3 and 4 beside ours, the grid of Table 2, and the shares of Figure 5, on a job set."""
+    """Return Tables 3 and 4 next to ours, the grid of Table 2, and the shares of Figure 5, on a job set."""
     ours = [response(name, seed, workers) for seed in SEEDS]
     rows = []
     for i, (used, published) in enumerate(RESPONSE[name]):
@@ -59,7 +59,7 @@ def bounds_tables(name: str, workers: int = 1) -> tuple[str, str, str]:
 
 
 def _grid(name: str, workers: int) -> str:
-    """Return mean response times at the second medium utilization for each pair of bounds, the least marked."""
+    """Return mean response times at the second medium utilization per pair of bounds, the least one marked."""
     job_set = JOB_SETS[name]
     grid = bounds_grid(shrink(generate_job_set(job_set), MEDIUM[1]), job_set.machine, workers=workers)
     least = min(grid, key=lambda pair: grid[pair].metrics["art"])
@@ -75,7 +75,7 @@ def _grid(name: str, workers: int) -> str:
 
 
 def _use(name: str, workers: int) -> str:
-    """Return the share of time that each policy is in use as the load grows."""
+    """Return the share of time that each policy is in use, with growing load."""
     job_set, rows = JOB_SETS[name], []
     for factor, (row,) in sweep(generate_job_set(job_set), job_set.machine, [named("dynp-bounds")], workers=workers):
         seconds = row.seconds or {}

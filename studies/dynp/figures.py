@@ -1,4 +1,4 @@
-"""Figures of sweeps and grids, the same bytes for the same numbers."""
+"""Figures of sweeps and grids as SVG; equal numbers give equal bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UTILIZATION = number("x", "utilization, %", grid=True) | {"scale": {"zero": Fals
 
 
 def response_figure(swept: Sweep) -> str:
-    """Draw mean response time against utilization, a line per discipline, as SVG text."""
+    """Draw mean response time over utilization, a line per discipline, as SVG text."""
     rows = [
         {"x": 100 * each.metrics["utilization"], "y": each.metrics["art"] / 3600, "line": each.name}
         for _, results in swept
@@ -23,7 +23,7 @@ def response_figure(swept: Sweep) -> str:
 
 
 def use_figure(swept: Sweep, name: str) -> str:
-    """Draw the share of time that each order is in use under a discipline against utilization, as SVG."""
+    """Draw the share of time of each order under a discipline over utilization, as SVG text."""
     rows = []
     for _, results in swept:
         found = next(result for result in results if result.name == name)

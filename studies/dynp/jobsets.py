@@ -29,13 +29,13 @@ Ints = NDArray[np.int64]
 POWERS = 0.75
 #: Correlation of the rate of submissions from one job to the next.
 LASTING = 0.98
-LEAST_LOAD = 0.75  # the shrinking factor at which the sets reach the utilization that is given
-NARROW = 0.9  # nodes by which jobs of one width are told apart at random, to rank them
+LEAST_LOAD = 0.75  # the shrinking factor of `JobSet.utilization`
+NARROW = 0.9  # most nodes added at random to rank jobs of the same width
 
 
 @dataclass(frozen=True, slots=True)
 class JobSet:
-    """Means of a job set: nodes, and seconds of run time, estimate, and from one submission to the next."""
+    """Means of a job set (nodes; seconds of run time, estimate, and between submissions), and its shape."""
 
     jobs: int
     nodes: float
@@ -43,12 +43,12 @@ class JobSet:
     estimate: float
     interarrival: float
     machine: int = 96
-    #: At the shrinking factor 0.75, without a backlog at the end; None: width and run time are independent.
+    #: At the shrinking factor 0.75, without jobs left at the end; None: width and run time are independent.
     utilization: float | None = None
     spread: float = 1.5  #: sigma of the lognormal run times
-    estimate_spread: float = 1.0  #: of what estimates add to them
-    wide: float = 0.0  #: correlation of what estimates add with the width
-    long: float = 0.0  #: with the run time
+    estimate_spread: float = 1.0  #: sigma of the estimates' lognormal excess over the run time
+    wide: float = 0.0  #: correlation of that excess with the width
+    long: float = 0.0  #: correlation of that excess with the run time
     bursts: float = 0.0  #: sigma of the lognormal rate of submissions
 
 
@@ -65,7 +65,7 @@ JOB_SETS = {
 
 
 def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
-    """Generate a job set of one queue, without users, whose means are those given, to the nearest whole total."""
+    """Generate a job set of one queue, without users, that has the given means up to rounding."""
     rng = np.random.default_rng(seed)
     n = job_set.jobs
     width = _widths(job_set, rng)
@@ -84,7 +84,7 @@ def generate_job_set(job_set: JobSet, seed: int = 0) -> Workload:
 
 
 def _lengths(job_set: JobSet, width: Ints, wide: Floats, own: Floats) -> Floats:
-    """Return standard normal numbers, correlated with the width so that the area of all jobs is as it has to be."""
+    """Return normal deviates of the run times, correlated with the width so that the set has its utilization."""
     if job_set.utilization is None:
         return own
     area = job_set.utilization * job_set.machine * job_set.interarrival * LEAST_LOAD
@@ -100,7 +100,7 @@ def _lengths(job_set: JobSet, width: Ints, wide: Floats, own: Floats) -> Floats:
 
 
 def _with_total(values: Floats, total: int, least: int) -> Ints:
-    """Scale positive numbers to whole ones of at least `least` that add up to `total`."""
+    """Scale positive numbers to integers of at least `least` that sum to `total`."""
     scaled = values * ((total - least * values.size) / values.sum())
     whole = np.floor(scaled).astype(np.int64)
     missing = total - least * values.size - int(whole.sum())
@@ -123,7 +123,7 @@ def _widths(job_set: JobSet, rng: np.random.Generator) -> Ints:
 
     tilt = brentq(lambda t: float((tilted(t) * every).sum()) - job_set.nodes, -8, 8)
     widths: Ints = rng.choice(every, size=job_set.jobs, p=tilted(tilt))
-    # What chance left over goes to jobs between the peaks, a node each, so that the peaks stay.
+    # Jobs between the peaks get the missing nodes, one each, so the peaks stay.
     missing = round(job_set.nodes * job_set.jobs) - int(widths.sum())
     step = 1 if missing > 0 else -1
     while missing:

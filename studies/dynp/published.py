@@ -1,6 +1,6 @@
-"""The published figures of dynP and ours: ``python -m studies.dynp.published FOLDER`` makes the tables.
+"""The published figures of dynP next to ours: ``python -m studies.dynp.published FOLDER`` prints the tables.
 
-They are those of the page on dynP; FOLDER holds the logs of the Parallel Workloads Archive named in `TRACES`.
+The page on dynP has these tables; FOLDER holds the logs of the Parallel Workloads Archive that `TRACES` names.
 
 References
 ----------
@@ -29,7 +29,7 @@ TRACES = {
     "SDSC SP2": ("SDSC-SP2-1998-4.2-cln.swf.gz", 128),
 }
 
-#: Our reading of the simple decider as it was published, and of the one that prefers FCFS.
+#: Our reading of the published simple decider, and of the one that prefers FCFS.
 STANDING = Policy("self-tuning", decider="simple", what_if="standing", least=2)
 PREFERRED = replace(STANDING, decider="preferred", preferred="fcfs")
 
@@ -51,8 +51,8 @@ FIRST: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("FCFS-preferred, half, standing", replace(PREFERRED, when="half"), ("4.9281", "16.1766")),
     ("FCFS-preferred, full, standing", PREFERRED, ("5.7492", "32.6965")),
 )
-#: SLDwA of the advanced decider, full, by the metric that it is tuned by, and below it the utilization of SDSC SP2 in
-#: per cent: Table 3.
+#: SLDwA of the advanced decider on the full logs, by its metric, and below that the utilization of SDSC SP2 in per
+#: cent: Table 3.
 BY_METRIC: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("ART", self_tuning(metric="art"), ("3.1459", "14.6495")),
     ("ARTwA", self_tuning(metric="art_wa"), ("5.6542", "20.5247")),
@@ -63,17 +63,17 @@ BY_METRIC: tuple[tuple[str, Policy, tuple[str, str]], ...] = (
     ("makespan", self_tuning(metric="makespan"), ("5.3823", "24.8958")),
 )
 UTILIZATION = (81.787, 81.812, 81.633, 81.762, 81.633, 81.309, 82.473)
-#: Of SDSC SP2, full, in %: Tables 5 and 6. Decisions, those that change to each policy and none, those in case 6b (SJF
-#: in use, FCFS as good, LJF worse), and the jobs started under each policy.
+#: Decisions on the full SDSC SP2, shares in % that switch to each policy or stay, the share in case 6b (SJF in use,
+#: FCFS as good, LJF worse), and jobs in % started under each policy: Tables 5 and 6.
 DECISIONS = {
     "simple": (109521, (43.37, 43.17, 0.36, 13.09), 42.56, (59.06, 39.54, 1.40)),
     "advanced": (107066, (1.01, 0.90, 1.01, 97.07), 75.11, (6.09, 79.32, 14.59)),
 }
-JOBS = 67620  #: that were scheduled (section 5.3.1); the trace has 67 667 (4.2)
+JOBS = 67620  #: jobs scheduled in the paper (section 5.3.1); the trace has 67 667 (4.2)
 
 
 def sld_wa(run: PlannedRun) -> float:
-    """Return the slowdown weighted by core-seconds: whole sums of cores times response and times runtime."""
+    """Return the slowdown weighted by core-seconds: sum of cores times response over sum of cores times run time."""
     schedule = run.schedule
     response = int((schedule.cores * (schedule.end - schedule.submit)).sum())
     return response / int((schedule.cores * (schedule.end - schedule.start)).sum())
@@ -82,7 +82,7 @@ def sld_wa(run: PlannedRun) -> float:
 def comparison(
     published: Sequence[tuple[str, Policy, tuple[str, str]]], traces: Sequence[tuple[str, Workload, int]]
 ) -> str:
-    """Return published SLDwA and ours, row by row."""
+    """Return the table of published SLDwA and ours."""
     titles = [""]
     for name, _, _ in traces:
         titles += [f"{name}, published", "ours", "difference"]
@@ -97,7 +97,7 @@ def comparison(
 
 
 def utilization(workload: Workload, cores: int) -> str:
-    """Return the published utilization of SDSC SP2 and ours by the metric that the advanced decider is tuned by."""
+    """Return the table of the published utilization of SDSC SP2 and ours, by the advanced decider's metric."""
     rows = []
     for (label, policy, _), known in zip(BY_METRIC, UTILIZATION, strict=True):
         schedule = plan(workload, cores, policy).schedule
@@ -108,7 +108,7 @@ def utilization(workload: Workload, cores: int) -> str:
 
 
 def decisions(workload: Workload, cores: int) -> str:
-    """Return how deciders switch on SDSC SP2, and the jobs that start under each policy, published and here."""
+    """Return the table of decisions and started jobs by policy on SDSC SP2, published and ours."""
     rows: list[list[str]] = []
     for label, (decided, moves, tied, starts) in DECISIONS.items():
         known = (*moves, tied, *starts)

@@ -1,4 +1,4 @@
-"""Planning disciplines at growing load, and dynP over a grid of its bounds.
+"""Simulates planning disciplines at growing load, and dynP on a grid of its bounds.
 
 References
 ----------
@@ -15,7 +15,7 @@ from parsim.planning.plan import Policy, bounds, named, self_tuning
 from qconf.evaluation.planning import DisciplineResult, compare, shrink
 from qconf.parallel import parallel_map
 
-#: What a sweep shows.
+#: The disciplines of a sweep.
 SWEPT = (
     named("planned-fcfs"),
     named("planned-sjf"),
@@ -25,7 +25,7 @@ SWEPT = (
 )
 #: Shrinking factors of a sweep: 0.75, 0.70 .. 0.25.
 FACTORS = tuple(Decimal(percent) / 100 for percent in range(75, 20, -5))
-#: Bounds of dynP, seconds: the paper's grid.
+#: Bounds of dynP in the paper's grid, seconds.
 GRID_LOWER = (600, 1200, 1800, 3600, 6600, 7200, 7800)
 GRID_UPPER = (3600, 7200, 8400, 9000, 9600, 14400, 21600, 43200)
 
@@ -41,7 +41,7 @@ def sweep(
     *,
     workers: int = 1,
 ) -> Sweep:
-    """Run disciplines at growing load: (factor, a result per discipline) for each shrinking factor."""
+    """Simulate disciplines at growing load; return (shrinking factor, a result per discipline) pairs."""
 
     def run(factor: Decimal) -> list[DisciplineResult]:
         return compare(shrink(workload, factor), cores, policies, reference=False)
@@ -57,7 +57,7 @@ def bounds_grid(
     *,
     workers: int = 1,
 ) -> Grid:
-    """Run dynP with each pair of bounds, seconds, whose lower is at most its upper."""
+    """Simulate dynP with each pair of bounds, lower <= upper; return the results by (lower, upper), seconds."""
     pairs = [(low, high) for low in lower for high in upper if low <= high]
     results = compare(workload, cores, [bounds(*pair) for pair in pairs], workers=workers, reference=False)
     return dict(zip(pairs, results, strict=True))

@@ -1,4 +1,4 @@
-"""``python -m studies.letter``: run what is not finished yet, and write paper.md and its figures."""
+"""``python -m studies.letter``: runs the unfinished pieces, and writes paper.md and its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's numbers and sentences beside ours, a column for each seed and load.
+"""The paper's numbers and sentences next to ours, a column for each group of pieces.
 
 References
 ----------
@@ -23,18 +23,18 @@ MORE_IS_BETTER = {"utilization_window"}
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper reports of a strategy against another, per cent; plus is more."""
+    """A published change of a metric from the reference to the strategy, per cent; positive means larger."""
 
     strategy: str
     reference: str
     metric: str
-    average: float | None = None  #: as published, so `best`; None where the paper has no number
+    average: float | None = None  #: mean over the months; None here and in `best`: no published number
     best: float | None = None
     without: tuple[str, ...] = ()  #: periods left out
-    text: str = ""  #: published in other words than a number
+    text: str = ""  #: the published change if it is not a number
 
 
-#: What section IV.B prints.
+#: The claims of section IV.B.
 CLAIMS = (
     Claim("dp-nlp", "pp", "mean_wait", -12, -26),
     Claim("dp-nlp", "static", "mean_wait", -16, -44, without=("2016-01",)),
@@ -52,7 +52,7 @@ CLAIMS = (
 
 
 def changes_of(claim: Claim, found: PieceResult) -> pd.Series:
-    """Per cent by which the strategy's metric differs from the reference's, per period."""
+    """Return the change in per cent from the reference's metric to the strategy's, per period."""
     values = found.by_period(claim.metric)
     if not {claim.strategy, claim.reference} <= set(values):
         return pd.Series(dtype=float)
@@ -62,7 +62,7 @@ def changes_of(claim: Claim, found: PieceResult) -> pd.Series:
 
 
 def groups(found: Mapping[str, PieceResult]) -> dict[str, list[PieceResult]]:
-    """Put seeds together, loads, and the other reading of a merge: a column of the tables each, by its title."""
+    """Return the pieces of each table column (seeds, loads, the other reading of a merge) by its title."""
     kinds: dict[str, list[str]] = {}
     for name in found:
         kinds.setdefault("adjacent" if "adjacent" in name else name.partition(" ")[0], []).append(name)
@@ -74,7 +74,7 @@ def groups(found: Mapping[str, PieceResult]) -> dict[str, list[PieceResult]]:
 
 
 def numbers(found: Mapping[str, PieceResult]) -> str:
-    """Write a row for each published number: mean changes, and the best period of all, in per cent."""
+    """Return the table of published numbers: mean changes over the periods and the best period's, per cent."""
     columns = groups(found)
     titles = ["", "of", "paper: mean", "best month", *(f"{name}: mean (best)" for name in columns)]
     rows = []
@@ -102,12 +102,12 @@ def _mean_and_best(claim: Claim, found: Sequence[PieceResult]) -> str:
     return f"{spread} ({round(best):+d})"
 
 
-#: In how many periods something holds, and of how many.
+#: Counts the periods in which a sentence holds, and all periods.
 Count = Callable[[PieceResult], tuple[int, int]]
 
 
 class Sentence:
-    """What the paper says in words, and how it is counted here, for each of the strategies that it names."""
+    """A sentence of the paper, with a count for each strategy that it names."""
 
     def __init__(self, where: str, says: str, *counts: Count) -> None:
         self.where, self.says, self.counts = where, says, counts
@@ -202,7 +202,7 @@ SENTENCES = (
 
 
 def sentences(found: Mapping[str, PieceResult]) -> str:
-    """Write a row for each sentence: in how many periods of all it holds."""
+    """Return the table of sentences: in how many of all periods each holds."""
     columns = groups(found)
     rows = [[each.where, each.says, *(_total(each.counts, of) for of in columns.values())] for each in SENTENCES]
     return markdown_table(["where", "the paper says", *columns], rows, left=2) + "\n"

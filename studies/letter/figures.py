@@ -1,4 +1,4 @@
-"""The paper's figures drawn from the generated months, each with the numbers that the paper prints of it."""
+"""Draws the paper's figures from the generated months."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from studies.paper.pieces import PieceResult
 
 @dataclass(frozen=True)
 class Comparison:
-    """One of Figures 7 to 13: what it compares."""
+    """One of Figures 7 to 13: strategies compared by a metric."""
 
     number: int
     metric: str
     strategies: tuple[str, ...]
 
 
-#: What the paper says of them is in the tables of numbers and sentences.
+#: The paper's statements about them are in the tables of numbers and sentences.
 COMPARISONS = (
     Comparison(7, "mean_wait", ("static", "pp", "dp-nlp", "dqr")),
     Comparison(8, "utilization_window", ("static", "pp", "dp-nlp", "dqr")),
@@ -41,7 +41,7 @@ COMPARISONS = (
 
 
 def workload(history: History, base: SiteConfig) -> Iterator[tuple[str, str, str]]:
-    """Yield file, title and SVG text of the figures that show the jobs: 1, 2, 4, 5, 6a and 6b."""
+    """Yield file, title and SVG text of the figures of the jobs: 1, 2, 4, 5, 6a and 6b."""
     month = history.periods("month")[0]
     alone = curves(TrainingSet(Period.of(history.between(month.start, month.end), base)))
     work = _work(history, base)
@@ -72,7 +72,7 @@ def compared(found: PieceResult) -> Iterator[tuple[str, str, str]]:
 
 
 def _work(history: History, base: SiteConfig) -> pd.DataFrame:
-    """Core-hours of the jobs by second of submission: a row per job, a column per queue."""
+    """Return the core-hours of jobs: a row per job, indexed by submission, a column per queue."""
     jobs = history.workload(base)
     hours = jobs.cores * jobs.effective_runtime / 3600
     at = pd.to_datetime(history.epoch + jobs.submit, unit="s")

@@ -1,4 +1,4 @@
-"""paper.md, from the results of the pieces."""
+"""Writes paper.md from the results of the pieces."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BY_HAND = f"""\
         --strategies pp,dp-nlp,dqr,hybrid,mqb --preset paper --chain
 """
 QUICK = "**This is the quick version**: four months, one seed, one load, few readings.\n"
-#: Setting, its option, and where the text has it.
+#: Settings, their options, and the section of the paper for each.
 TEXT: tuple[tuple[str, str, str], ...] = (
     ("samples", "100 sets of partition sizes are simulated", "II.A"),
     ("simulations", "once, and nothing after them", "II.A"),
@@ -100,7 +100,7 @@ def write(
     quick: bool,
     left: Sequence[str] = (),
 ) -> str:
-    """Return the page as Markdown; `figures` are file and title, `left` what is not run yet."""
+    """Return the page as Markdown; `figures` are (file, title), `left` names pieces that have not run."""
     parts = [HEAD.format(command=command), QUICK if quick else "", paragraph(ABOUT), BY_HAND]
     if left:
         unrun = list(dict.fromkeys(left))
@@ -127,7 +127,7 @@ def _shown(value: object) -> str:
 
 
 def _readings(found: Sequence[tuple[Reading, Sequence[PieceResult]]]) -> str:
-    """Write a row for each reading that changes something, and name the others below."""
+    """Return the table of readings that change something, and a list of the others."""
     titles = ["reading", "where", "dp-nlp / static", "dqr / static", "hybrid / static", "hybrid / shared"]
     rows, letter, others = [], None, []
     for reading, results in found:

@@ -1,4 +1,4 @@
-"""What is run: the paper to the letter for seeds and loads, and one reading switched at a time."""
+"""The pieces to run: the paper to the letter for seeds and loads, and one reading switched at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READING_MONTHS = 5  # four of them evaluated
 
 
 def months(name: str, seed: int = 0, load: float | None = None, *, quick: bool = False, **changes: Any) -> Piece:  # noqa: ANN401 - fields of a piece
-    """Return the paper to the letter on generated months, reconfigured from month to month."""
+    """Return the piece of the paper to the letter on generated months, reconfigured from month to month."""
     piece = Piece(
         name,
         GENERATED,
@@ -37,7 +37,7 @@ def months(name: str, seed: int = 0, load: float | None = None, *, quick: bool =
 
 
 def claims(*, quick: bool) -> dict[str, Piece]:
-    """Return a piece for each column of the table of claims."""
+    """Return a piece per seed and load, and one of the other reading of a merge, by its name."""
     found = {
         f"seed {seed}": months(f"seed-{seed}", seed, quick=quick, what=f"seed {seed}")
         for seed in (SEEDS[:1] if quick else SEEDS)
@@ -54,7 +54,7 @@ def claims(*, quick: bool) -> dict[str, Piece]:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read the text that is switched alone: what, where it stands, and what changes."""
+    """A reading of the paper's text that is switched alone: name, section, and changed settings."""
 
     what: str
     where: str
@@ -62,7 +62,7 @@ class Reading:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: What the text fixes, switched to what this project does by default.
+#: Readings that the text fixes, switched to this project's default.
 FIXED = (
     Reading("the best of what is simulated, not the program's optimum", "II.A", {"decide_by": "simulation"}),
     Reading(
@@ -79,7 +79,7 @@ FIXED = (
     Reading("a job that may enter the pool leaves its partition's list", "III", {"pool_entry": "move"}),
     Reading("every month from the site's own configuration", "I, II", {}, {"chain": False}),
 )
-#: What the text leaves open, switched to the other reading.
+#: Readings that the text leaves open, switched to the other one.
 OPEN = (
     Reading("neighbouring ranges of cores are merged", "II.B.2", {"merge_cores": "adjacent"}),
     Reading("partitions at least the widest job submitted", "II.A against IV.A", {"least_size": "job"}),
@@ -99,7 +99,7 @@ OPEN = (
 
 
 def readings(*, quick: bool) -> list[tuple[Reading, list[Piece]]]:
-    """Return a piece of each seed for each reading, the letter itself first."""
+    """Return the pieces of each reading, one per seed; first those of the letter, last those of the default."""
     letter = Reading("to the letter", "")
     ours = Reading("as `qconf` does by default, but for the pool", "", dict.fromkeys(PAPER.settings), {"letter": False})
     found: list[tuple[Reading, list[Piece]]] = []

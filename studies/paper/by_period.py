@@ -1,4 +1,4 @@
-"""Period by period: wait, slowdown and utilization as figures."""
+"""Figures of wait, slowdown and utilization by period."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from studies.paper.pieces import PieceResult
 DRAWN = ("shared", "mqb", "static", "pp", "dp-nlp", "dqr", "hybrid", "auto")
 
 
-#: Metrics that are shown for each period.
+#: Metrics with a figure.
 METRICS = ("mean_wait", "mean_bounded_slowdown", "utilization_window")
 
 
 def shown() -> str:
-    """Show a figure per metric."""
+    """Return the section of the page that shows the figures, as Markdown."""
     out = ["### Period by period\n"]
     out += [f"![{column.caption}, period by period](figures/{_figure(column)})\n" for column in columns(*METRICS)]
     return "\n".join(out)
 
 
 def _figure(column: Column) -> str:
-    """Name the file of a metric's figure."""
+    """Return the file name of a metric's figure."""
     return f"study-{column.key.replace('_', '-')}.svg"
 
 
 def figures(found: PieceResult) -> dict[str, str]:
-    """Draw a figure per metric: file name to SVG text."""
+    """Return the SVG text of a figure per metric, by file name."""
     out = {}
     for column in columns(*METRICS):
         values = found.by_period(column.key).map(column.scaled)

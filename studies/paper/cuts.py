@@ -1,4 +1,4 @@
-"""How much of a figure depends on where the periods begin: the same logs, cut elsewhere."""
+"""How results depend on where the periods begin: the same logs, cut elsewhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABOUT = paragraph(
 
 
 def section(found: Sequence[PieceResult]) -> str:
-    """Write a table: two rows for each log, mean and standard deviation of the ways to cut it."""
+    """Return the section of the page: per log, mean and standard deviation over the cuts."""
     rows = []
     for site, of_site in groupby(found, lambda result: result.piece.what):
         ratios = []
@@ -37,7 +37,7 @@ def section(found: Sequence[PieceResult]) -> str:
 
 
 def _averages(results: Iterable[PieceResult]) -> dict[str, Average]:
-    """Averages of one cut by name; what is ``current`` on a machine without queues is the fixed order."""
+    """Return the averages of one cut by name; `current` of a piece with a formula is the fixed order."""
     return {
         "fixed order" if result.piece.formula and name == "current" else name: average
         for result in results

@@ -1,4 +1,4 @@
-"""study.md, from the results of the pieces."""
+"""Writes study.md from the results of the pieces."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _ratio(average: Average, reference: str, metric: str) -> str:
 
 
 def _surrogates(found: PieceResult) -> list[str]:
-    """Describe how well dp-nlp's surrogates fit, and how far its sizes are from the best ones for its training set."""
+    """Return paragraphs on how well dp-nlp's surrogates fit, and how far its divisions are from the best."""
     surrogates = list(found.steps("surrogate", "dp-nlp"))
     fits = [step for step in surrogates if step.get("r2") is not None]
     slacks = [step["slack"] for step in found.steps("bounds", "dp-nlp")]
@@ -137,7 +137,7 @@ def _surrogates(found: PieceResult) -> list[str]:
 
 
 def _queues(found: PieceResult) -> list[str]:
-    """Describe what dqr does to the queues."""
+    """Return a paragraph on the splits and merges of dqr."""
     splits, merges = ([bool(step["kept"]) for step in found.steps(name, "dqr")] for name in ("split", "merge"))
     if not splits:
         return []
@@ -150,7 +150,7 @@ def _queues(found: PieceResult) -> list[str]:
 
 
 def _regrets(found: PieceResult) -> list[tuple[float, float]]:
-    """Per cent by which dp-nlp is above the best divisions, with and without its constraints, period by period."""
+    """Return per period how far dp-nlp is above the best division with and without constraints, per cent."""
     steps = found.steps("regret", "dp-nlp")
     pairs = [(step.get("above_constrained_percent"), step.get("above_free_percent")) for step in steps]
     return [(float(a), float(b)) for a, b in pairs if _finite(a) and _finite(b) and a is not None and b is not None]
@@ -183,7 +183,7 @@ def _sensitivity(found: Sequence[PieceResult]) -> str:
 
 
 def _logs(found: Sequence[PieceResult]) -> str:
-    """Write a row for each strategy, with a cell for each log."""
+    """Return the section of the public logs: a row per strategy, a column per log."""
     averages = [result.averages() for result in found]
     rows = [[name, *(_cell(each.get(name)) for each in averages)] for name in averages[0]]
     lines = [paragraph(_source(result), indent="  ").rstrip() for result in found]
@@ -209,7 +209,7 @@ def _cell(average: Average | None) -> str:
 
 
 def _conclusions(logs: Sequence[PieceResult]) -> str:
-    """Name the best strategy of each log, and the best with partitions."""
+    """Return the section that names each log's best strategy, and the best one with partitions."""
     lines = ["## In plain words\n"]
     for result in logs:
         averages = result.averages()

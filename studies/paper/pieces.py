@@ -1,4 +1,4 @@
-"""The pieces of the study: one walk-forward each, stored when finished, so that an interrupted study resumes."""
+"""The pieces of the study: walk-forwards, each stored when finished, so an interrupted study resumes."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ GENERATED = "generated"
 GENERATED_MONTHS = 9
 #: ``current`` is ``shared`` in all of the study's configurations.
 STRATEGIES = tuple(name for name in names(default=True) if name != "current")
-#: Strategies whose decisions the page reports.
+#: Strategies whose decisions are stored for the page.
 REPORTED = ("dp-nlp", "dqr", "hybrid")
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated log."""
+    """The parameters of a generated log."""
 
-    preset: str = "cray-xc40"  #: of `qconf.synth`
+    preset: str = "cray-xc40"  #: a preset of `qconf.synth`
     seed: int = 0
-    load: float | None = None  #: offered load of every month, as near to it as its walltimes allow; None for its own
+    load: float | None = None  #: offered load of every month, or less if its walltimes do not allow it; None: its own
 
     def write(self, months: int, work: Path) -> Path:
-        """Write the first months into `work` and return the path."""
+        """Write the first `months` months into the folder `work`; return the path."""
         path = work / f"{self.preset}-{months}-{self.seed}-{self.load or 'own'}.csv.gz"
         return write_history(pd.concat([self._month(index) for index in range(months)], ignore_index=True), path)
 
@@ -53,7 +53,7 @@ class Generated:
         for percent in range(round(100 * self.load), 0, -1):
             try:
                 return generate_month(self.preset, index, self.seed, percent / 100)
-            except InputError:  # out of reach of the walltimes
+            except InputError:  # the walltimes do not allow this load
                 continue
         raise InputError("out of reach of every month", field="load", value=self.load)
 
@@ -62,23 +62,23 @@ class Generated:
 class Piece:
     """A walk-forward of the study."""
 
-    name: str  #: as a file name
+    name: str  #: also the name of its file
     source: str  #: `GENERATED`, or the name of a log in the folder of traces
     config: str  #: the file in configs/
-    periods: int | None = None  #: only the first so many periods, the first of which is for training only
+    periods: int | None = None  #: number of periods, None: all; the first is for training only
     strategies: tuple[str, ...] = STRATEGIES
     settings: Mapping[str, Any] = field(default_factory=dict)  #: options of the strategies; others have their defaults
-    what: str = ""  #: what distinguishes it, for a table
-    period: str = "month"  #: or days such as ``30d``, from the first submit that is left
-    begin: int = 0  #: days after the first submit whose jobs are left out
+    what: str = ""  #: label in tables
+    period: str = "month"  #: or days like ``30d``, from the first submit after `begin`
+    begin: int = 0  #: jobs of so many days after the first submit are left out
     formula: str = ""  #: if given, ``current`` is one machine without queues in this order
-    made_by: Generated = field(default_factory=Generated)  #: what a generated log is
-    letter: bool = False  #: whether the machine is divided by processors, as the paper does
-    chain: bool = False  #: whether each period is reconfigured from the result of the one before
+    made_by: Generated = field(default_factory=Generated)  #: parameters if `source` is `GENERATED`
+    letter: bool = False  #: whether the site is changed by the preset `paper`: processors given one by one
+    chain: bool = False  #: whether each period's base is the proposal for the previous period
     site: Mapping[str, Any] = field(default_factory=dict)  #: changed fields of the configuration; `max_run` by a factor
 
     def base(self) -> SiteConfig:
-        """Read its configuration."""
+        """Read the configuration, and change it as the fields say."""
         base = load_config(ROOT / "configs" / self.config)
         base = PAPER.site(base) if self.letter else base
         changes = dict(self.site)
@@ -93,7 +93,7 @@ class Piece:
         return undistinguished(base, self.formula) if self.formula else base
 
     def log(self, traces: Path, work: Path) -> Path:
-        """Return the path of its log; a generated one is written into `work`."""
+        """Return the path of the log; a generated one is written into the folder `work`."""
         if self.source != GENERATED:
             return traces / self.source
         return self.made_by.write(self.periods or GENERATED_MONTHS, work)
@@ -101,7 +101,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class PieceResult:
-    """The results of a piece: one for each test period and strategy."""
+    """The results of a piece, one per test period and strategy."""
 
     piece: Piece
     results: list[FoldResult]
@@ -110,38 +110,38 @@ class PieceResult:
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
-        """Metrics of the evaluated jobs: rows (period, strategy), a column per metric."""
+        """The metrics of the evaluated jobs: rows (period, strategy), a column per metric."""
         rows = pd.MultiIndex.from_tuples([(each.period, each.strategy) for each in self.results])
         return pd.DataFrame([each.summary.overall for each in self.results], index=rows)
 
     def by_period(self, metric: str) -> pd.DataFrame:
-        """Return a metric: a row per test period, a column per strategy, both in the order of the walk-forward."""
+        """Return a metric: a row per test period, a column per strategy, in the order of the piece."""
         columns = dict.fromkeys(each.strategy for each in self.results)
         return self.metrics[metric].unstack().reindex(index=self.periods, columns=list(columns))
 
     @property
     def periods(self) -> list[str]:
-        """Labels of the test periods."""
+        """The labels of the test periods."""
         return list(dict.fromkeys(each.period for each in self.results))
 
     def averages(self) -> dict[str, Average]:
-        """Compare the strategies over the test periods, by name."""
+        """Return each strategy's averages over the test periods, by name."""
         return {each.strategy: each for each in averages(self.results, "mean-wait")}
 
     def steps(self, name: str, strategy: str) -> Iterator[dict[str, Any]]:
-        """Yield the steps of this name in a strategy's decisions."""
+        """Yield the steps with this name in a strategy's decisions."""
         for result in self.results:
             if result.strategy == strategy:
                 yield from (step for step in result.decisions if step.get("step") == name)
 
 
 def show(text: str) -> None:
-    """Show a line of progress; on a terminal in place of the one before."""
+    """Print a line of progress; a terminal shows it in place of the previous line."""
     click.echo(f"{text:<78}"[:78] + ("\r" if sys.stderr.isatty() else "\n"), err=True, nl=False)
 
 
 def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None] = show) -> PieceResult | None:
-    """Return the results of a piece, from `work` if it was finished there with the same code; None without its log."""
+    """Run a piece, or read its results from the folder `work` if the code is the same; None without its log."""
     base = piece.base()
     path = piece.log(traces, work)
     if not path.is_file():
@@ -156,7 +156,7 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None] 
     if found is not None:
         return found
     progress(f"{piece.name}: {len(history)} jobs")
-    # Pieces that differ in their strategies only share a folder of finished proposals.
+    # Pieces that differ only in their strategies share a folder of finished proposals.
     finished = checkpoint.Checkpoint(work / fingerprint(depends_on)[:12], depends_on, resume=True)
     done = backtest(
         history,
@@ -188,7 +188,7 @@ def run(piece: Piece, traces: Path, work: Path, progress: Callable[[str], None] 
 
 
 def _cut(history: History, piece: Piece) -> History:
-    """Leave out what comes before a piece's beginning, and after its first periods with enough jobs."""
+    """Return the history from the piece's beginning to the end of its last period."""
     if piece.begin:
         history = history.between(history.span[0] + piece.begin * DAY, None)
     if piece.periods is None:
@@ -219,6 +219,6 @@ def _stored(piece: Piece, path: Path, key: str, base: SiteConfig) -> PieceResult
 
 
 def code() -> str:
-    """Hash of the code that computes: a stored piece is good for that code alone."""
+    """Return a hash of the code that results depend on."""
     packages = ("config", "history", "synth", "evaluation", "strategies", "backtest")
     return hash_of(ROOT / "parsim", *(ROOT / "qconf" / name for name in packages))

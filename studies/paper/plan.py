@@ -1,4 +1,4 @@
-"""What the study measures: its walk-forwards, and the settings whose effect is shown."""
+"""The pieces of the study: its walk-forwards, and the settings whose effect is shown."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ TRACES = (
 )
 QUICK_PERIODS = 4  # of generated months and of each log
 QUICK_SENSITIVITY = 3
-#: Where periods of 30 days begin, days after a log's first submit; and the strategies that are compared on them.
+#: Beginnings of the 30-day periods, days after a log's first submit; and the strategies compared on them.
 BEGINNINGS = (0, 5, 10, 15, 20, 25)
 CHOSEN = ("fcfs-easy", "lxf-easy", "auto")
-#: The expansion factor with a taste for short jobs: one order for every log, nothing tuned.
+#: The expansion factor, favouring short jobs: the same order for every log, untuned.
 FIXED = "(eligible_time + walltime) / max(walltime, 1) ** 1.3"
-#: How the paper carves and fills the pool. By default `qconf` searches it, and does what PBS can.
+#: The paper's pool. The default of `qconf` searches the pool, and uses only what PBS can do.
 PAPER: dict[str, Any] = {"carve": "partitions", "pool_entry": "either", "pool_placement": "pool"}
 #: A slack that leaves many divisions, so that the surrogates matter.
 WIDE = 0.8
 
 
 def generated(settings: Mapping[str, Any], *, quick: bool) -> Piece:
-    """Every strategy on the generated months."""
+    """Return the piece of all strategies on the generated months."""
     periods = QUICK_PERIODS if quick else None
     return Piece("generated", GENERATED, CRAY, periods, settings=settings, what="Generated months")
 
 
 def logs(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
-    """Every strategy on the public logs."""
+    """Return the pieces of all strategies on the public logs."""
     periods = QUICK_PERIODS if quick else None
     return [
         Piece(config.removesuffix(".yaml"), name, config, periods, settings=settings, what=title)
@@ -44,7 +44,7 @@ def logs(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
 
 
 def cuts(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
-    """`auto` and one fixed order on the public logs, cut into periods elsewhere."""
+    """Return the pieces of `auto` and the fixed order on the public logs, for each way to cut periods."""
     ways = [("month", 0), *(("30d", begin) for begin in BEGINNINGS[: 1 if quick else None])]
     periods = QUICK_PERIODS if quick else None
     found = []
@@ -57,7 +57,7 @@ def cuts(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
 
 
 def sensitivity(settings: Mapping[str, Any], *, quick: bool) -> list[Piece]:
-    """dp-nlp and hybrid on generated months, one setting changed at a time."""
+    """Return the pieces of dp-nlp, dqr and hybrid on generated months, one setting changed at a time."""
     changes: list[tuple[str, dict[str, object]]] = [("as it is", {})]
     changes += [(f"chunkSize {chunk} cores", {"chunk": chunk}) for chunk in (240, 1200)]
     changes += [(f"degPercent {100 * part:.0f} %", {"degradation": part}) for part in (0.1, 1.0)]

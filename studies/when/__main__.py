@@ -1,4 +1,4 @@
-"""``python -m studies.when``: compute the rows that are missing, and write when.md and its figure."""
+"""``python -m studies.when``: computes missing rows, and writes when.md and its figure."""
 
 from __future__ import annotations
 

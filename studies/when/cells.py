@@ -1,4 +1,4 @@
-"""The grid: loads, limits, seeds and readings of a merge; a row of it is the mean wait of a strategy at a point."""
+"""The grid of loads, limits and seeds; a row is the mean wait of a strategy in a cell of the grid."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOADS = (0.65, 0.75, 0.85, 0.95, 1.05)
 LIMITS = {1.0: "as configured", 0.5: "halved", 0.25: "quartered"}  #: factor of every `max_run`
 SEEDS = (0, 1, 2, 3, 4)
 MONTHS = 3  # the first is for training only
-#: Readings of the paper's condition for a merge: ranges of cores that touch, or only those with a size in common.
+#: Readings of the paper's condition for a merge: ranges of cores may touch, or must have a size in common.
 MERGES = ("adjacent", "common")
-ONCE = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "auto")  # a merge has no part in them
+ONCE = ("fcfs-easy", "shared", "static", "pp", "dp-nlp", "auto")  # strategies that merge no queues
 MERGING = ("dqr", "hybrid")
 
 
@@ -35,26 +35,26 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row(Cell):
-    """The mean wait of a strategy over the evaluated months of a cell."""
+    """The mean wait of a strategy over a cell's evaluated months."""
 
-    strategy: str  #: with the reading of a merge where it merges: ``hybrid common``
+    strategy: str  #: with the reading of a merge if the strategy merges: ``hybrid common``
     months: int
     wait: float  #: seconds
 
     @property
     def key(self) -> tuple[Cell, str, int]:
-        """What it is of."""
+        """Cell, strategy and months."""
         return Cell(self.seed, self.limits, self.load), self.strategy, self.months
 
 
 def columns() -> list[tuple[str, str, str]]:
-    """Return (name, strategy, reading of a merge) of what is compared."""
+    """Return (name, strategy, reading of a merge) of each compared column."""
     merging = [(f"{name} {merge}", name, merge) for name in MERGING for merge in MERGES]
     return [*((name, name, MERGES[0]) for name in ONCE[:-1]), *merging, (ONCE[-1], ONCE[-1], MERGES[0])]
 
 
 def measured(cell: Cell, names: Sequence[str], months: int, work: Path) -> list[Row]:
-    """Train strategies on each month of a cell, and evaluate them on the next."""
+    """Train the strategies on each month of a cell, evaluate them on the next; return a row per name."""
     made_by = Generated("cray-xc40", cell.seed, cell.load)
     piece = Piece("when", GENERATED, CRAY, months, made_by=made_by, site={"max_run": cell.limits})
     base = piece.base()
@@ -72,7 +72,7 @@ def measured(cell: Cell, names: Sequence[str], months: int, work: Path) -> list[
 
 
 def _proposed(strategy: str, training: TrainingSet, settings: Mapping[str, object]) -> Proposal | NotApplicableError:
-    """Return what a strategy proposes; without the regret of dp-nlp, which takes longest and is not shown."""
+    """Return a strategy's proposal, or why it is not applicable; without dp-nlp's regret, which takes longest."""
     try:
         found = variants(strategy, training, settings, appraise=False) if strategy != "auto" else {}
         return found[""] if found else propose(strategy, training, settings)
@@ -81,7 +81,7 @@ def _proposed(strategy: str, training: TrainingSet, settings: Mapping[str, objec
 
 
 def load(path: Path) -> dict[tuple[Cell, str, int], Row]:
-    """Read the rows of a table that is there; a last line that was cut off is left out."""
+    """Return the rows of a table by key; none without a file, and without a last line that was cut off."""
     if not path.is_file():
         return {}
     found = {}
@@ -94,6 +94,6 @@ def load(path: Path) -> dict[tuple[Cell, str, int], Row]:
 
 
 def text_of(rows: Iterable[Row]) -> str:
-    """Write a table of rows."""
+    """Return the table of rows as CSV."""
     lines = [",".join(each.name for each in fields(Row)), *(",".join(map(str, astuple(row))) for row in sorted(rows))]
     return "\n".join(lines) + "\n"

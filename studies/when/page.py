@@ -1,4 +1,4 @@
-"""when.md and its figure, from the rows: every figure of a sentence is read from the table beside it."""
+"""Writes when.md and its figure from the rows; sentences take their numbers from the tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from studies.output import paragraph
 from studies.when.cells import LIMITS, MERGES, Cell, Row, columns
 
 ROWS, PAGE, FIGURE = "when.csv", "when.md", "when.svg"
-#: Mean waits of the paper (section IV.B), as parts of another strategy's.
+#: The paper's mean waits (section IV.B) as ratios, by (strategy, reference).
 PAPERS = {
     (each.strategy, each.reference): 1 + each.average / 100
     for each in CLAIMS
     if each.metric == "mean_wait" and each.average is not None
 }
 PAPERS_LINE = "hybrid in the paper"
-TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  #: of parts
+TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)  #: ticks of the axis of ratios
 HEAD = """# When which wins
 
     python -m studies.when       # writes this page; --quick: four points of it in minutes
@@ -49,17 +49,17 @@ limits.
 """
 
 
-#: Mean waits as parts of another strategy's, as the page prints them: by limits and load, then strategy.
+#: Ratios of mean waits, rounded as on the page, by (limits, load), then strategy.
 Parts = dict[tuple[float, float], dict[str, float]]
 
 
 def parts(rows: Iterable[Row], of: str) -> Parts:
-    """Divide mean waits by those of another strategy at the same point and seed."""
+    """Return the ratios of mean waits to those of the strategy `of`, geometric means over the seeds."""
     waits = {(Cell(row.seed, row.limits, row.load), row.strategy): row.wait for row in rows}
     found: dict[tuple[float, float], dict[str, list[float]]] = {}
     for (cell, name), wait in waits.items():
         ratios = found.setdefault((cell.limits, cell.load), {}).setdefault(name, [])
-        ratios.append(max(wait, 1.0) / max(waits[cell, of], 1.0))  # a second: of nothing there is no part
+        ratios.append(max(wait, 1.0) / max(waits[cell, of], 1.0))  # at least a second, so the ratio is finite
     return {
         point: {name: round(geometric_mean(ratios), 2) for name, ratios in of_point.items()}
         for point, of_point in sorted(found.items(), key=lambda each: (-each[0][0], each[0][1]))
@@ -87,7 +87,7 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def waits(rows: Sequence[Row]) -> str:
-    """Write the mean wait of every strategy at every point, as a part of shared's."""
+    """Return the table of mean waits at every point, as ratios to shared's."""
     names = [name for name, _, _ in columns() if name != "shared"]
     out = []
     for (limits, load), found in parts(rows, "shared").items():
@@ -98,7 +98,7 @@ def waits(rows: Sequence[Row]) -> str:
 
 
 def winners(of_shared: Parts) -> str:
-    """Say which strategy has the shortest mean wait at how many points."""
+    """Return a paragraph with the number of points at which each strategy has the shortest mean wait."""
     won: dict[str, int] = {}
     for found in of_shared.values():
         best = min(part for part in found.values())
@@ -112,7 +112,7 @@ def winners(of_shared: Parts) -> str:
 
 
 def sentence(of_shared: Parts, of_static: Parts, limits: float, merge: str) -> str:
-    """Say at which loads hybrid waits less than shared and static under some limits, and by how much."""
+    """Return the loads at which hybrid waits less than shared and static under some limits, and by how much."""
     text = []
     for other, found in (("shared", of_shared), ("static", of_static)):
         here = {load: found[limit, load][f"hybrid {merge}"] for limit, load in found if limit == limits}
@@ -147,7 +147,7 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def figure(rows: Sequence[Row]) -> str:
-    """Draw a panel for each kind of limits: mean wait over load, as a part of shared's, a line for each strategy."""
+    """Draw a panel per limit: mean wait over load as a ratio to shared's, a line per strategy; as SVG text."""
     found = parts(rows, "shared")
     strategies = {name: strategy for name, strategy, _ in columns() if name != "shared"}
     hues = list(dict.fromkeys(strategies.values()))
