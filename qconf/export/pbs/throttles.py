@@ -70,9 +70,9 @@ def of_queue(attributes: Mapping[str, str]) -> dict[str, int]:
     found = {}
     for limit, (what, scope) in _OF_QUEUES.items():
         value = attributes.get(KEYS[what], "")
-        for letter, whose, text in _ENTITY.findall(value):
-            if is_queues(letter, whose, value) and f"{letter}:{whose}" == scope and text.isdigit() and int(text):
-                found[limit] = int(text)
+        text = limits_in(value).get(scope, "")
+        if text.isdigit() and int(text) and _is_queues(what, scope, value):
+            found[limit] = int(text)
     return found
 
 
@@ -119,11 +119,7 @@ def read(
             most = _amount(text, of_memory=key == _OF_RESOURCE + MEMORY)
             if kind is None or not 0 < most < 2**31:
                 warnings.append(f"{where}: {key} = [{letter}:{whose}={text}] has no place in a configuration")
-            elif (
-                queue is None
-                or name not in ("max_run", "max_run_cores")
-                or not is_queues(letter, whose, attributes.get(key, ""))
-            ):
+            elif queue is None or not _is_queues(name, f"{letter}:{whose}", attributes.get(key, "")):
                 found.setdefault((kind, "" if whose == EACH or not kind else whose), {})[name] = most
     for (kind, name), limits in found.items():
         named = {kind: name} if name else {"each": kind} if kind else {}
@@ -147,7 +143,7 @@ def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> lis
     return [f"{key} = {value}" for key, value in attributes.items() if key.startswith(limits) and key not in known]
 
 
-def is_queues(letter: str, whose: str, value: str) -> bool:
+def _is_queues(what: str, scope: str, value: str) -> bool:
     """Whether a scope in a queue's attribute `value` is a limit of `QueueConfig`, not a throttle."""
-    named = any(each[0] == "u" and each[1] != EACH for each in _ENTITY.findall(value))
-    return letter == "o" or (letter == "u" and whose == EACH and not named)
+    named = any(letter == "u" and whose != EACH for letter, whose, _ in _ENTITY.findall(value))
+    return (what, scope) in _OF_QUEUES.values() and not (named and scope == f"u:{EACH}")
