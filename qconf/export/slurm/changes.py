@@ -12,6 +12,7 @@ from qconf.export.slurm import shortpools
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import OF_QUEUES, STATEMENTS, Desired
 from qconf.export.slurm.merging import alike, merged, partitions_of, written
+from qconf.export.slurm.order import SHIPPED
 from qconf.export.slurm.partitions import written as line_of
 from qconf.export.slurm.queues import NEUTRAL, Line, qos_of
 
@@ -267,16 +268,6 @@ class Difference:
         return {*now} > {*was} and {each for rank in now.values() for each in rank} | there != {"1"}
 
 
-#: What Slurm takes where slurm.conf says nothing.
-SHIPPED = {
-    "schedulertype": "sched/backfill",
-    "prioritycalcperiod": "5",
-    "priorityfavorsmall": "NO",
-    "prioritymaxage": "7-0",
-    "prioritydecayhalflife": "7-0",
-    "priorityusageresetperiod": "NONE",
-    **dict.fromkeys(("priorityweightage", "priorityweightjobsize", "priorityweightpartition"), "0"),
-}
 WINDOWS = ("bf_window", "bf_window_linear")  #: of SchedulerParameters, by the longest walltime
 FLAGS = ("NO_FAIR_TREE", "MAX_TRES")  #: of PriorityFlags: `fair_share` and `charged`
 UNLIMITED = ("=-1", " UsageFactor=1")  #: ends of lines of sacctmgr that say what holds without them

@@ -21,9 +21,16 @@ from qconf.history.times import slurm_limit
 #: What formulas call what jobs ask for, by the words of PriorityWeightTRES in lower case.
 TRES = {"cpu": "ncpus", "gres/gpu": "ngpus", "mem": "mem"}
 STEP = 3600  #: seconds from decay to decay of a half-life that is read
-HALF_LIFE = 7 * 86400  #: Slurm's default
-CALC_PERIOD = 300  #: Slurm's default
-MAX_AGE = 7 * 86400  #: Slurm's default
+#: What Slurm takes where slurm.conf says nothing.
+SHIPPED = {
+    "schedulertype": "sched/backfill",
+    "prioritycalcperiod": "5",
+    "priorityfavorsmall": "NO",
+    "prioritymaxage": "7-0",
+    "prioritydecayhalflife": "7-0",
+    "priorityusageresetperiod": "NONE",
+    **dict.fromkeys(("priorityweightage", "priorityweightjobsize", "priorityweightpartition"), "0"),
+}
 
 
 def amounts(config: SiteConfig) -> dict[str, int]:
@@ -103,7 +110,7 @@ def with_order(
         config = config.replace(fairshare=_use(settings, warnings))
     tree = config.tree.fair_share == "tree"
     age, unit = weights.get("age", 0), unit if "age" in weights else 0.0
-    longest = _seconds("PriorityMaxAge", settings, MAX_AGE, warnings)
+    longest = _seconds("PriorityMaxAge", settings, warnings)
     differ = weights.pop("partition", 0) if len({*factors.values()}) > 1 else 0
     parts = differ * longest / highest / age if age and differ and not tiers else 0.0
     others = set(weights) - {"age", "fairshare", "partition"}
@@ -130,7 +137,7 @@ def with_order(
     of_queue = rounded(points.weight or parts)
     use, quality = rounded(fair * longest / age), rounded(unit * longest / age)
     order = replace(points, max_age=longest, tiers=tiers, weight=of_queue, fair_share=use, qos=quality, tres=tres)
-    period = _seconds("PriorityCalcPeriod", settings, CALC_PERIOD, warnings)
+    period = _seconds("PriorityCalcPeriod", settings, warnings)
     return config.replace(order=order.formula, priority_calc_period=period)
 
 
@@ -165,7 +172,7 @@ def _weights(settings: dict[str, str]) -> dict[str, int]:
 def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
     """Read how the use of users is counted, and fades."""
     flags = [flag.strip() for flag in settings.get("priorityflags", "").upper().split(",")]
-    half = _seconds("PriorityDecayHalfLife", settings, HALF_LIFE, warnings)
+    half = _seconds("PriorityDecayHalfLife", settings, warnings)
     return FairshareConfig(
         decay_time=STEP if half else 86400,
         decay_factor=0.5 ** (STEP / half) if half else 1.0,
@@ -188,9 +195,9 @@ def _with_priorities(
     return config.with_each(lambda queue: {"priority": priorities.get(queue.name, 1.0)})
 
 
-def _seconds(word: str, settings: dict[str, str], default: int, warnings: list[str]) -> int:
+def _seconds(word: str, settings: dict[str, str], warnings: list[str]) -> int:
     """Read a time of slurm.conf, seconds."""
-    text = settings.get(word.lower(), "")
+    text, default = settings.get(word.lower(), ""), slurm_limit(SHIPPED[word.lower()])
     try:
         return slurm_limit(text) if text else default
     except ValueError:
