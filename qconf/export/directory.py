@@ -1,9 +1,13 @@
-"""Write the directory of an export: its files, and a record of them that tells a later export which to replace."""
+"""Write the directory of an export: its files, and a record of them that tells a later export which to replace.
+
+And parse its PLAN.md: the blocks of commands under their headings.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from qconf.errors import InputError
@@ -44,3 +48,12 @@ def _previous(target: Path) -> dict[str, str]:
         found |= {name: digest for name, digest in names.items() if Path(name).name == name}
         found[RECORD] = ""
     return found
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield heading and text of each block of commands; "Undo" before the first heading."""
+    title = ""
+    for heading, block in re.findall(r"^## ([^\n]*)$|^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        title = heading or title
+        if block:
+            yield title or "Undo", block

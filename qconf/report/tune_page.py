@@ -10,7 +10,7 @@ from qconf.config import SiteConfig, dump
 from qconf.errors import ExportError
 from qconf.evaluation.impact import Kind, grown
 from qconf.evaluation.score import OBJECTIVE_TEXTS
-from qconf.export.plan import blocks
+from qconf.export.directory import blocks
 from qconf.history import History
 from qconf.recommend import Recommendation
 from qconf.report import verdict, wording

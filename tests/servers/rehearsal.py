@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qconf.export.directory import blocks
 from qconf.export.nodes import read_text
-from qconf.export.plan import blocks
 from tests.servers.machine import WORK, PrivateMachine
 
 UNDONE = {True: "rolled back", False: "not rolled back", None: "no rollback, since it was made without --current"}

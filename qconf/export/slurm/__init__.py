@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from qconf.errors import InputError
 from qconf.export.base import Derived, Export, Exporter, Given, later, option
-from qconf.export.only import PARTS, only
+from qconf.export.only import PARTS
 
 if TYPE_CHECKING:
     from qconf.config import SiteConfig
@@ -52,10 +52,6 @@ class SlurmExporter(Exporter):
         machine = config.machine
         found = self.read(self.current, cores=machine.cores, name=machine.name, shares=self.shares, qos=self.qos).config
         return found.replace(downtime=config.downtime, held_jobs=config.held_jobs)
-
-    def partly(self, config: SiteConfig, base: SiteConfig) -> SiteConfig:
-        """Return `base` with the parts of `config` that `--only` selects."""
-        return only(config, base, self.only)
 
     def _scripts(self, config: SiteConfig) -> tuple[str, ...]:
         from qconf.export.slurm.scripts import scripts_of

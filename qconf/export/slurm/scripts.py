@@ -13,6 +13,7 @@ from qconf.export import hours
 from qconf.export.base import Export
 from qconf.export.estimates import OF_TABLES, TABLE, table
 from qconf.export.nodes import Node
+from qconf.export.only import only
 from qconf.export.rendering import comment_name, plan, render
 from qconf.export.slurm import merging, qos, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything
@@ -39,7 +40,7 @@ def export(config: SiteConfig, exporter: SlurmExporter) -> Export:
             raise ExportError(reasons[0])
         return Files(exporter, wanted, everything(wanted)).export()
     conf, base = Conf(exporter.current), exporter.present(config)
-    config = exporter.partly(config, base)
+    config = only(config, base, exporter.only)
     if config == base:
         return _nothing(config, exporter)
     nodes = exporter.nodes or _nodes(conf, config)
