@@ -128,7 +128,7 @@ class Values:
         return min(0.0, value) if found.bound == "ceiling" else value
 
     def key(self, user: str) -> list[float]:
-        """Rule "order of users"; equal groups need no exception, since their ratios are equal."""
+        """Rule "order of users": the sort key of a user. Equal groups need no exception: their ratios are equal."""
         path = self.path[user]
         above = [path[: i + 1] for i in range(len(path))]
         return [self.use[node] / self.share(node) if self.share(node) else math.inf for node in above]

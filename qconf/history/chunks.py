@@ -317,7 +317,7 @@ def with_kept_cores(
     Parameters
     ----------
     request, cores : ndarray(int64), shape (n,)
-        As `Workload` has them.
+        As in `Workload`.
     of_jobs : sequence of Request
     config : SiteConfig
 

@@ -1,4 +1,4 @@
-"""What an export changes: all that a configuration sets, or what differs from what a slurm.conf has already."""
+"""Changes of an export: all settings of a configuration, or those that differ from a present slurm.conf."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from qconf.export.slurm.order import SHIPPED
 from qconf.export.slurm.partitions import written as line_of
 from qconf.export.slurm.queues import NEUTRAL, Line, qos_of
 
-ORDER_KEPT = "PriorityWeightPartition"  #: has no use where job_submit.lua takes no points
+ORDER_KEPT = "PriorityWeightPartition"  #: useless if job_submit.lua changes no priorities
 
 
 class Row(NamedTuple):
-    """A setting that changes; empty for none."""
+    """A setting that changes; `old` or `new` is empty for a setting without a value."""
 
     setting: str
     old: str
@@ -30,17 +30,17 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """What is to be loaded; `rows` is empty where it is not known what was there."""
+    """Changes to load; `rows` is empty if the present settings are unknown."""
 
-    lines: Sequence[str]  #: of partitions.conf; empty where the partitions stay as they are
-    settings: Mapping[str, str | None]  #: of slurm.conf; None takes one off
-    added: Mapping[str, Sequence[str]]  #: words of its lists
+    lines: Sequence[str]  #: of partitions.conf; empty if no partition changes
+    settings: Mapping[str, str | None]  #: of slurm.conf; None removes a setting
+    added: Mapping[str, Sequence[str]]  #: words that lists of slurm.conf gain
     parameters: Mapping[str, str]  #: of SchedulerParameters
-    dropped: Sequence[str]  #: of these, too
-    statements: Mapping[str, Sequence[str]]  #: of sacctmgr, by their file
-    routes: bool  #: whether job_submit.lua sends jobs that name no partition
+    dropped: Sequence[str]  #: words to remove from SchedulerParameters
+    statements: Mapping[str, Sequence[str]]  #: commands of sacctmgr, by file of the export
+    routes: bool  #: whether job_submit.lua routes jobs without a partition
     lua: bool  #: whether there is a job_submit.lua
-    parts: frozenset[str]  #: parts of `Desired` that change
+    parts: frozenset[str]  #: names of the parts of `Desired` that change
     rows: Sequence[Row] = ()
 
     @property
@@ -50,7 +50,7 @@ class Changes:
 
     @property
     def moves(self) -> bool:
-        """Whether waiting jobs are looked at: for their partitions or their priorities."""
+        """Whether partitions or priorities of waiting jobs may change."""
         return bool(self.lines or self.lua or self.parts & {"order"})
 
     def __bool__(self) -> bool:
@@ -58,7 +58,7 @@ class Changes:
 
 
 def everything(wanted: Desired) -> Changes:
-    """Return all that a configuration sets, where nothing is known of what is there. Raises ExportError."""
+    """Return all settings of a configuration, for a site whose slurm.conf is unknown. Raises ExportError."""
     return Changes(
         lines=[line_of(name, line) for name, line in wanted["partitions"].items()],
         settings={**wanted["scheduler"], **wanted["order"], **wanted["preemption"]},
@@ -73,18 +73,18 @@ def everything(wanted: Desired) -> Changes:
 
 
 class Difference:
-    """What differs between two configurations, for a slurm.conf from which one of them was read."""
+    """Differences between `theirs`, the configuration read from a slurm.conf, and `wanted`."""
 
     def __init__(self, conf: Conf, theirs: Desired, wanted: Desired) -> None:
         self.conf, self.theirs, self.wanted = conf, theirs, wanted
         self.base, self.config = theirs.config, wanted.config
         self.rows: list[Row] = []
-        self.apart: list[str] = []  #: queues that need a QOS of their own in place of one that others have, too
+        self.apart: list[str] = []  #: queues that need their own QOS instead of a shared one
         self.words, self.default = partitions_of(conf.lines_of_partitions)
         self.parts = frozenset(name for name, part in wanted.parts.items() if part != theirs.parts.get(name))
 
     def changes(self) -> Changes:
-        """Compare all parts. Raises ExportError for one that changes and has no form in Slurm."""
+        """Compare all parts. Raises ExportError for a change that Slurm cannot express."""
         known, parts, exported = {*self.theirs.reasons()}, self.parts, self.conf.exported
         if new := next((reason for reason in self.wanted.reasons() if reason not in known), None):
             raise ExportError(new)
@@ -114,13 +114,13 @@ class Difference:
     def _list(self, name: str) -> list[str]:
         return [word for word in self.conf.settings.get(name.lower(), "").lower().split(",") if word]
 
-    def _before(self, part: str) -> Any:  # noqa: ANN401 - of each part its own
-        """Return what a part was, of the kind that it becomes; nothing where it had no form."""
+    def _before(self, part: str) -> Any:  # noqa: ANN401 - each part has its own type
+        """Return the present value of a part; an empty one if it has another type than the wanted value."""
         found = self.theirs.parts[part]
         return found if isinstance(found, type(self.wanted[part])) else type(self.wanted[part])()
 
     def _settings(self) -> dict[str, str | None]:
-        """Return the settings that change: those of the order together, since their weights are of one scale."""
+        """Return new values of settings, None to remove one. Weights of the order share a scale: all are written."""
         found: dict[str, str | None] = {}
         for part, why in (("scheduler", "backfill"), ("order", "order"), ("preemption", "tier, preempted")):
             if part not in self.parts:
@@ -140,7 +140,7 @@ class Difference:
         return found
 
     def _added(self, settings: Iterable[str]) -> dict[str, Sequence[str]]:
-        """Return the words that lists gain."""
+        """Return the words that lists of slurm.conf gain, by setting; not of those in `settings`."""
         found: dict[str, Sequence[str]] = {}
         for name, words in self.wanted["added"].items() if "added" in self.parts else ():
             if name in settings:
@@ -153,7 +153,7 @@ class Difference:
         return found
 
     def _flags(self) -> dict[str, str | None]:
-        """Return the PriorityFlags where one ends against which an order by shares would go; others stay."""
+        """Return PriorityFlags with those of `FLAGS` that the order by shares needs; empty if it has no others."""
         if not (self.config.is_fair and self.parts & {"added", "order"}):
             return {}
         name, words = "PriorityFlags", self.wanted["added"].get("PriorityFlags", [])
@@ -166,7 +166,7 @@ class Difference:
         return {name: text or None}
 
     def _parameters(self) -> tuple[dict[str, str], list[str]]:
-        """Return the words of SchedulerParameters that change, and those that end."""
+        """Return new values of words in SchedulerParameters, and the words to remove."""
         if "parameters" not in self.parts:
             return {}, []
         ours, before = self.wanted["parameters"], self._before("parameters")
@@ -176,7 +176,7 @@ class Difference:
         for name, value in ours.items():
             was, now = before.get(name), present.get(name)
             narrow = str(now).isdigit() and int(was or 0) <= int(str(now)) < int(value) if name in WINDOWS else True
-            if value not in (was, now) and (was is None or narrow):  # a window that held the longest walltime did more
+            if value not in (was, now) and (was is None or narrow):  # a window that covers the longest walltime is kept
                 found[name] = value
         gone = [name for name in before if name not in ours and name in present]
         for name in [*found, *gone]:
@@ -185,7 +185,7 @@ class Difference:
         return found, gone
 
     def _statements(self, file: str) -> list[str]:
-        """Return the lines of sacctmgr that differ, and those that lift limits that end."""
+        """Return the sacctmgr commands that are new in a file, and commands that remove old limits."""
         ours, before = self.wanted[file], self._before(file)
         if file == OF_QUEUES:
             ours, before = ([self._for_own_qos(line) for line in lines] for lines in (ours, before))
@@ -198,7 +198,7 @@ class Difference:
             for queue in self.config.names:
                 present = self._word(queue, "qos")
                 if qos_of(queue) in names and present not in ("", qos_of(queue)) and not self.own_qos(queue):
-                    self.apart.append(queue)  # the QOS of its partition is that of other partitions, too
+                    self.apart.append(queue)  # other partitions share the QOS of its partition
             own = {qos_of(name) for name in self.apart}
             new = [*(line for line in ours if line.split()[2] in own), *(n for n in new if n.split()[2] not in own)]
         was = {_of(line): line.rpartition("=")[2] for line in before}
@@ -211,18 +211,18 @@ class Difference:
         return self.words.get(partition, {}).get(key, ("", ""))[1]
 
     def _for_own_qos(self, line: str) -> str:
-        """Write a line for the QOS that the partition of a queue has alone."""
+        """Return the command with the queue's QOS replaced by its partition's present one, if no other has that."""
         verb, kind, name, *rest = line.split()
         queue = next((each for each in (*self.config.names, *self.base.names) if qos_of(each) == name), "")
         return " ".join([verb, kind, self.own_qos(queue) or name, *rest])
 
     def own_qos(self, queue: str) -> str:
-        """Name the QOS that the partition of a queue has and no other partition."""
+        """Return the QOS of the queue's partition, or "" if other partitions share it."""
         name = self._word(queue, "qos")
         return name if name and [other for other in self.words if self._word(other, "qos") == name] == [queue] else ""
 
     def _partitions(self) -> list[str]:
-        """Return the lines of all partitions; none where these change in words alone that are the same to Slurm."""
+        """Return the lines of all partitions; none if all changed words mean the same to Slurm."""
         if not self.words:
             raise ExportError(
                 "partitions change, and only slurm.conf itself has all of their words: give it to --current"
@@ -258,7 +258,7 @@ class Difference:
         return [*lines, *(written(name, words) for name, words in others.items())]
 
     def _ranks_change(self, ours: dict[str, Line], before: dict[str, Line]) -> bool:
-        """Whether tiers and factors are written anew, of all partitions together: they say which goes first."""
+        """Return whether to write tiers and factors of all partitions: they matter relative to each other."""
         now, was = (
             {name: [line.get(word) for word in RANK_WORDS] for name, line in of.items()} for of in (ours, before)
         )
@@ -270,16 +270,16 @@ class Difference:
 
 WINDOWS = ("bf_window", "bf_window_linear")  #: of SchedulerParameters, by the longest walltime
 FLAGS = ("NO_FAIR_TREE", "MAX_TRES")  #: of PriorityFlags: `fair_share` and `charged`
-UNLIMITED = ("=-1", " UsageFactor=1")  #: ends of lines of sacctmgr that say what holds without them
+UNLIMITED = ("=-1", " UsageFactor=1")  #: ends of sacctmgr commands that set a default
 WHY_LIMITS = "limits, qualities of service, shares"
 RANK_WORDS = ("PriorityTier", "PriorityJobFactor")
-RANKS = [word.lower() for word in RANK_WORDS]  #: what says which partitions go before others
-#: Weights that an export writes where its order has them.
+RANKS = [word.lower() for word in RANK_WORDS]  #: words that order the partitions
+#: Weights that an export writes if its order has them.
 WEIGHTS = ("PriorityWeightFairshare", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityWeightJobSize")
 
 
 def _of(line: str) -> str:
-    """Return a line of sacctmgr without its value: what it sets of what."""
+    """Return a sacctmgr command without its value: the object and the attribute that it sets."""
     head, _, words = line.partition(" set ")
     return f"{head} set {words.rpartition('=')[0]}=" if words else head
 

@@ -148,7 +148,7 @@ def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
 
 
 def differences(config: SiteConfig) -> list[str]:
-    """Name what Slurm does otherwise than the simulator."""
+    """Return the differences between Slurm and the simulator."""
     values = {
         "order": Multifactor.of(config.order),
         "longest_window": LONGEST_WINDOW * 60,

@@ -34,17 +34,17 @@ SHIPPED = {
 
 
 def amounts(config: SiteConfig) -> dict[str, int]:
-    """Return how much the machine has, in the units and by the names of formulas."""
+    """Return the machine's cores, GPUs and memory (KiB), by their names in formulas."""
     memory = sum(each.count * each.memory for each in config.nodes)
     gpus = sum(each.count * each.gpus for each in config.nodes)
     return {"ncpus": config.machine.cores, "ngpus": gpus, "mem": 1024 * memory}
 
 
 def weights_of_tres(config: SiteConfig, order: Multifactor) -> str:
-    """Write PriorityWeightTRES; empty where the order has none.
+    """Return the value of PriorityWeightTRES; empty if the order counts no resources.
 
-    Slurm multiplies each weight by the part of what the job's partition has. Raises ExportError where partitions have
-    not all the same, or have nothing of it.
+    Slurm multiplies each weight by the job's share of its partition's resource. Raises ExportError if partitions have
+    different nodes, or if no node has a resource that counts.
     """
     there, words = amounts(config), {name: word for word, name in TRES.items()}
     bound = [queue.name for queue in config.queues if queue.nodes is not None]
@@ -61,7 +61,7 @@ def weights_of_tres(config: SiteConfig, order: Multifactor) -> str:
 
 
 def tres_of(listed: str, config: SiteConfig, unit: float) -> tuple[tuple[tuple[str, int, int], ...], list[str]]:
-    """Read PriorityWeightTRES, of which a point counts as so many seconds; and what of it no order holds."""
+    """Read PriorityWeightTRES; return (name, weight in s, machine's total) each, and the entries left out."""
     there = amounts(config)
     found, left = [], []
     for each in filter(None, listed.replace(" ", "").split(",")):
@@ -81,10 +81,10 @@ def with_order(
     partitions: Sequence[Partition],
     shares: str | Path | None,
 ) -> SiteConfig:
-    """Return `config` with the order of a priority of age, fairshare and an export's points alone, and the shares.
+    """Return `config` with the shares, and with the order by priority that slurm.conf and job_submit.lua define.
 
-    `fields_of` are the lines of all partitions; the factors of those that jobs can enter are parts of the highest one,
-    and make no difference where they are the same.
+    `fields_of` are the lines of all partitions. Slurm divides the partitions' factors by the highest of these; equal
+    factors of `partitions`, which jobs can enter, are ignored. Weights that have no equal in an order are warned of.
     """
     conf, settings, warnings = reader.conf, reader.conf.settings, reader.warnings
     if shares is not None:
@@ -94,14 +94,14 @@ def with_order(
     (points, places), factors = _points(conf), {each.name: each.factor for each in partitions}
     texts = (fields.get("priorityjobfactor", "1") for fields in fields_of)
     highest = max((int(text) for text in texts if text.isdigit()), default=1) or 1
-    # Partitions of a higher tier go before the others, and factors have no place in a formula then.
+    # Partitions of a higher tier go before the others; a formula ignores factors then.
     tiers = not config.has_tiers and len({each.tier for each in partitions}) > 1
-    # Where all are on all nodes, what jobs ask for is a part of one sum.
+    # If all partitions have all nodes, requests are shares of the same totals.
     whole = all(each.hosts in (frozenset(conf.nodes), frozenset()) for each in partitions)
     weights = _weights(settings)
     fair = weights.get("fairshare", 0)
     greatest = max((qos.priority for qos in config.qos), default=0.0)
-    unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # of the priority of a QOS
+    unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # per unit of QOS priority
     listed = settings.get("priorityweighttres", "0")  # like CPU=1000,Mem=250
     listed = "" if listed == "0" else listed
     if "qos" in weights:
@@ -142,16 +142,16 @@ def with_order(
 
 
 def _points(conf: Conf) -> tuple[Multifactor, dict[str, int]]:
-    """Read what an export's job_submit.lua changes priorities by: as an order, and by queue how many points less.
+    """Read the points in an export's job_submit.lua; return them as an order, and the points taken off by queue.
 
-    The unit of priority is the largest of which the queues are whole units apart.
+    The order's weight of a queue is the greatest common divisor of the queues' points.
     """
     text = conf.beside("job_submit.lua")
 
     def classes(name: str) -> tuple[tuple[int, int], ...]:
         line = re.search(rf"^local {name} = (.*)$", text, re.MULTILINE)
         found = re.findall(r"\{ (\d+|math\.huge), (\d+) \}", line[1]) if line else []
-        last = int(found[-1][1]) if found else 0  # 0 of what is added
+        last = int(found[-1][1]) if found else 0  # the last class adds 0
         return tuple((int(bound), abs(last - int(points))) for bound, points in found[:-1])
 
     listed = re.findall(r'\bname = "([^"]+)",.*\bplace = (\d+)', text)
@@ -161,7 +161,7 @@ def _points(conf: Conf) -> tuple[Multifactor, dict[str, int]]:
 
 
 def _weights(settings: dict[str, str]) -> dict[str, int]:
-    """Return the weights that are numbers and not 0, by what they weigh."""
+    """Return the priority weights that are positive integers, by factor, such as `age`."""
     return {
         key.removeprefix("priorityweight"): int(value)
         for key, value in settings.items()
@@ -170,7 +170,7 @@ def _weights(settings: dict[str, str]) -> dict[str, int]:
 
 
 def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
-    """Read how the use of users is counted, and fades."""
+    """Read how usage is charged and how it decays."""
     flags = [flag.strip() for flag in settings.get("priorityflags", "").upper().split(",")]
     half = _seconds("PriorityDecayHalfLife", settings, warnings)
     return FairshareConfig(
@@ -185,7 +185,7 @@ def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
 def _with_priorities(
     config: SiteConfig, weight: int, places: Mapping[str, int], warnings: list[str], *, tiers: bool
 ) -> SiteConfig:
-    """Give the queues the priorities that are their places apart; their tiers go by them too."""
+    """Return `config` with queue priorities from `places`; unchanged, with a warning, if these contradict tiers."""
     last = max(places.values())
     priorities = {name: 1.0 + (last - place) / weight for name, place in places.items()}
     former = [queue.priority for queue in sorted(config.queues, key=lambda queue: priorities.get(queue.name, 1.0))]
