@@ -406,7 +406,7 @@ def _run_easy(
     ranks = rank(jobs, queue, queues, system.order, bits, prepared.begin)
     for times in (1, OF_BLOCKS):
         easy(jobs, first, prepared.begin, cores, system.backfill, bits, *ranks, *most_looks(times), start)
-        if start.min(initial=0) >= 0 or has_few_lines(prepared.alike_but_for_users):
+        if start.min(initial=0) >= 0 or has_few_lines(prepared.alike("queue")):
             break
     return start
 
@@ -437,7 +437,7 @@ def run_lines(prepared: Prepared, system: System) -> Outcome:
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
     start = prepared.unstarted()
     job_class, classes = pack_classes(prepared.workload, system)
-    begin, of, windows = (prepared.first, prepared.begin), prepared.alike_in_size, pack_windows(prepared)
+    begin, of, windows = (prepared.first, prepared.begin), prepared.alike(), pack_windows(prepared)
     multiqueue(prepared.jobs, *begin, of, system.cores, job_class, classes, prepared.bits, *windows, start)
     check_started(prepared, start)
     return _on_one_partition(start)

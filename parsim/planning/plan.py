@@ -283,14 +283,14 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
     promised = None
     if policy.kind == "conservative":
         cases = np.zeros((3, 8, 3), dtype=np.int64)
-        promised = conservative(prepared.jobs, *begin, prepared.alike_in_size, cores, prepared.bits, *windows, start)
+        promised = conservative(prepared.jobs, *begin, prepared.alike(), cores, prepared.bits, *windows, start)
         check_started(prepared, start)
         promised = prepared.restore(promised + prepared.base)
         starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[FCFS] = len(jobs) - prepared.first
         seconds[FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
     else:
-        of = prepared.single if policy.kind == "self-tuning" else prepared.alike_in_size
+        of = prepared.single if policy.kind == "self-tuning" else prepared.alike()
         cases, starts, seconds = replan(
             prepared.jobs,
             *begin,

@@ -186,52 +186,37 @@ class Prepared:
         return np.arange(len(self.workload), dtype=np.int32)
 
     @cached_property
-    def alike(self) -> NDArray[np.int32]:
-        """One number for all jobs of equal cores, request, walltime, queue and user."""
-        return self._alike(self.workload.queue + self.queues * (self.users[1] + 1))
-
-    @cached_property
-    def alike_but_for_users(self) -> NDArray[np.int32]:
-        """One number for all jobs of equal cores, request, walltime and queue."""
-        return self._alike(self.workload.queue.copy())
-
-    @cached_property
     def kinds(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The first job of each number of `alike_but_for_users`, by number; and these numbers."""
-        kind = self.alike_but_for_users
+        """The first job of each number of `alike("queue")`, by number; and these numbers."""
+        kind = self.alike("queue")
         first = np.empty(kind.max(initial=-1) + 1, dtype=np.int32)
         first[kind[::-1]] = self.single[::-1]
         return first, kind
 
     @cached_property
-    def alike_in_qos(self) -> NDArray[np.int32]:
-        """One number for all jobs of equal cores, request, walltime, queue, user and QOS."""
-        queue_and_user = self.workload.queue + self.queues * (self.users[1] + 1)
-        return self._alike(queue_and_user + self.queues * (self.users[0] + 2) * self.qos_classes[1])
+    def _alike(self) -> dict[tuple[str, ...], NDArray[np.int32]]:
+        return {}
 
-    @cached_property
-    def alike_in_estimate(self) -> NDArray[np.int32]:
-        """One number for all jobs of equal cores, request, walltime, queue, user, QOS and estimate."""
-        estimates = np.unique(self.workload.estimate, return_inverse=True)[1]
-        of = np.empty(len(self.workload), dtype=np.int32)
-        find_alike(self.jobs, self.alike_in_qos + len(self.workload) * estimates, of)
-        return of
+    def alike(self, *columns: str) -> NDArray[np.int32]:
+        """Return one number for all jobs of equal cores, request, walltime and values of these columns, shape (n,)."""
+        if columns not in self._alike:
+            w = self.workload
+            other, width = np.zeros(len(w), dtype=np.int64), 0
+            for values in (self._request, *(getattr(w, name) for name in columns)):
+                bits = (int(values.max(initial=-1)) + 1).bit_length()
+                if width + bits > 62:
+                    other, width = np.unique(other, return_inverse=True)[1], MOST_JOBS.bit_length()
+                other, width = (other << bits) + values + 1, width + bits
+            self._alike[columns] = np.empty(len(w), dtype=np.int32)
+            find_alike(self.jobs, other, self._alike[columns])
+        return self._alike[columns]
 
-    @cached_property
-    def alike_in_size(self) -> NDArray[np.int32]:
-        """One number for all jobs of equal cores, request and walltime."""
-        return self._alike(np.zeros(len(self.workload), dtype=np.int64))
-
-    def _alike(self, other: Column) -> NDArray[np.int32]:
-        of = np.empty(len(self.workload), dtype=np.int32)
+    @property
+    def _request(self) -> Column:
+        """The request of each job; those of several chunks all differ: a job may fit only where less is idle."""
         w = self.workload
-        if w.requests:
-            several = np.array([len(request) > 1 for request in w.requests])[w.request] & (w.request >= 0)
-            single = len(w.requests) + np.arange(len(w))  # a job of several chunks may fit only where less is idle
-            request = np.where(several, single, w.request)
-            other = other * (1 + len(w.requests) + len(w)) + 1 + request
-        find_alike(self.jobs, other, of)
-        return of
+        several = np.array([len(request) > 1 for request in w.requests] + [False])[w.request]  # the last of no request
+        return np.where(several, len(w.requests) + self.single, w.request)
 
     @cached_property
     def _gates(self) -> dict[Key, Layout]:
@@ -279,14 +264,14 @@ class Prepared:
         return lay_out(self.workload, self.base, self.begin)
 
     @cached_property
-    def _lines(self) -> dict[str, kernel.Alike]:
+    def _lines(self) -> dict[tuple[str, ...], kernel.Alike]:
         return {}
 
-    def lines(self, alike: str) -> kernel.Alike:
-        """Return the lines of jobs alike; `alike` is the name of the attribute that numbers them."""
-        if alike not in self._lines:
-            self._lines[alike] = _lines(getattr(self, alike))
-        return self._lines[alike]
+    def lines(self, *columns: str) -> kernel.Alike:
+        """Return the lines of jobs that are alike in these columns."""
+        if columns not in self._lines:
+            self._lines[columns] = _lines(self.alike(*columns))
+        return self._lines[columns]
 
     def restore(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return values of the jobs, shape (n,), in the order of the workload as given."""

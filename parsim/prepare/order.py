@@ -78,21 +78,21 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
 
     All numbers differ if a job may pass one like it: if the value of the formula may fall with time.
     """
-    return getattr(prepared, _numbers_of(system)) if keeps_turns(prepared, system, columns) else prepared.single
+    return prepared.alike(*_columns_of(system)) if keeps_turns(prepared, system, columns) else prepared.single
 
 
 def lines_of(prepared: Prepared, system: System) -> kernel.Alike:
     """Return the lines of jobs alike, of which none passes another, as `pack_alike` numbers them."""
-    return prepared.lines(_numbers_of(system))
+    return prepared.lines(*_columns_of(system))
 
 
-def _numbers_of(system: System) -> str:
-    """Return the name of the attribute of `Prepared` that numbers the jobs alike under a system."""
+def _columns_of(system: System) -> tuple[str, ...]:
+    """Return the columns of the workload in which jobs alike under a system are the same."""
     if system.uses_estimate:
-        return "alike_in_estimate"
+        return "queue", "user", "qos", "estimate"
     if system.uses_qos:
-        return "alike_in_qos"
-    return "alike" if distinguishes_users(system) else "alike_but_for_users"
+        return "queue", "user", "qos"
+    return ("queue", "user") if distinguishes_users(system) else ("queue",)
 
 
 def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:

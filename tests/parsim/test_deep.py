@@ -356,7 +356,7 @@ def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pyt
     for policy in ("planned-fcfs", "planned-sjf", "planned-ljf", "dynp-bounds", "conservative"):
         alike = plan(workload, CORES, policy)
         with monkeypatch.context() as patch:
-            patch.setattr(Prepared, "alike_in_size", Prepared.single)
+            patch.setattr(Prepared, "alike", lambda prepared: prepared.single)
             alone = plan(replace(workload), CORES, policy)
         assert alike.schedule.start.tolist() == alone.schedule.start.tolist()
         assert alike.cases.tolist() == alone.cases.tolist()
@@ -370,12 +370,12 @@ def test_jobs_are_numbered_by_what_decides_about_them() -> None:
     kinds = {}
     for kind, number in zip(
         zip(w.cores.tolist(), w.walltime.tolist(), w.queue.tolist(), w.user.tolist(), strict=True),
-        prepared.alike.tolist(),
+        prepared.alike("queue", "user").tolist(),
         strict=True,
     ):
         assert kinds.setdefault(kind, number) == number
     assert len(set(kinds.values())) == len(kinds)
-    lines = prepared.lines("alike")
+    lines = prepared.lines("queue", "user")
     assert (lines.members[lines.place] == np.arange(len(w))).all()
     for line, end in enumerate(lines.end.tolist()):
         begin = lines.end[line - 1] if line else 0
