@@ -117,7 +117,7 @@ def nodes_whole(each: NodeType, nodes: int) -> Taken:
 
 
 def of_types(taken: Taken, place: Taken) -> Taken:
-    """Keep of `taken` the types that a place uses."""
+    """Return the part of `taken` on types that a place uses."""
     types = {name for (name, _), amount in place.items() if amount}
     return {what: amount for what, amount in taken.items() if what[0] in types}
 

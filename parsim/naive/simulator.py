@@ -1206,7 +1206,7 @@ class Simulation:
         return self.may_take_now(partition, j) >= cores
 
     def may_take_now(self, partition: int, j: int) -> int:
-        """Rule "shadow time": free cores for j, beside the reservation and the waiting head job unless that is j."""
+        """Rule "shadow time": cores that j can take now, beside the reservation and any other waiting head job."""
         head_jobs = [self.head_job_of[partition]] if partition in self.head_job_of else []
         blocks = self.promised(partition, j) + [b for k, b in head_jobs if k != j and k in self.waiting]
         return free_throughout(self.capacity[partition], blocks, self.now, self.walltime[j])
