@@ -1,7 +1,4 @@
-"""Write the directory of an export: its files, and a record of them that tells a later export which to replace.
-
-And parse its PLAN.md: the blocks of commands under their headings.
-"""
+"""Write the directory of an export, with a record of its files for later exports, and parse its PLAN.md."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ def _previous(target: Path) -> dict[str, str]:
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Yield heading and text of each block of commands; "Undo" before the first heading."""
+    """Yield heading and text of each block of commands in a plan; "Undo" before the first heading."""
     title = ""
     for heading, block in re.findall(r"^## ([^\n]*)$|^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         title = heading or title

@@ -144,6 +144,6 @@ def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> lis
 
 
 def _is_queues(what: str, scope: str, value: str) -> bool:
-    """Whether a scope in a queue's attribute `value` is a limit of `QueueConfig`, not a throttle."""
+    """Whether a limit of `what` by `scope`, in a queue's attribute `value`, is one of `QueueConfig`, not a throttle."""
     named = any(letter == "u" and whose != EACH for letter, whose, _ in _ENTITY.findall(value))
     return (what, scope) in _OF_QUEUES.values() and not (named and scope == f"u:{EACH}")

@@ -268,7 +268,7 @@ class Difference:
         return {*now} > {*was} and {each for rank in now.values() for each in rank} | there != {"1"}
 
 
-WINDOWS = ("bf_window", "bf_window_linear")  #: of SchedulerParameters, by the longest walltime
+WINDOWS = ("bf_window", "bf_window_linear")  #: words of SchedulerParameters that follow the longest walltime
 FLAGS = ("NO_FAIR_TREE", "MAX_TRES")  #: of PriorityFlags: `fair_share` and `charged`
 UNLIMITED = ("=-1", " UsageFactor=1")  #: ends of sacctmgr commands that set a default
 WHY_LIMITS = "limits, qualities of service, shares"

@@ -18,10 +18,10 @@ from qconf.export.slurm.named import WEIGHTS
 from qconf.export.slurm.queues import Partition, Reader
 from qconf.history.times import slurm_limit
 
-#: What formulas call what jobs ask for, by the words of PriorityWeightTRES in lower case.
+#: Names of requested resources in formulas, by the words of PriorityWeightTRES in lower case.
 TRES = {"cpu": "ncpus", "gres/gpu": "ngpus", "mem": "mem"}
-STEP = 3600  #: seconds from decay to decay of a half-life that is read
-#: What Slurm takes where slurm.conf says nothing.
+STEP = 3600  #: decay interval, seconds, with which a half-life is read
+#: Slurm's values for settings that slurm.conf lacks.
 SHIPPED = {
     "schedulertype": "sched/backfill",
     "prioritycalcperiod": "5",
@@ -196,7 +196,7 @@ def _with_priorities(
 
 
 def _seconds(word: str, settings: dict[str, str], warnings: list[str]) -> int:
-    """Read a time of slurm.conf, seconds."""
+    """Return a time of slurm.conf in seconds; Slurm's default if it is missing or, with a warning, invalid."""
     text, default = settings.get(word.lower(), ""), slurm_limit(SHIPPED[word.lower()])
     try:
         return slurm_limit(text) if text else default
