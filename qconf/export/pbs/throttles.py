@@ -71,7 +71,7 @@ def of_queue(attributes: Mapping[str, str]) -> dict[str, int]:
     for limit, (what, scope) in _OF_QUEUES.items():
         value = attributes.get(KEYS[what], "")
         text = limits_in(value).get(scope, "")
-        if text.isdigit() and int(text) and _is_queues(what, scope, value):
+        if text.isdigit() and 0 < int(text) < 2**31 and _is_queues(what, scope, value):
             found[limit] = int(text)
     return found
 

@@ -328,3 +328,12 @@ def test_limits_of_every_scope_and_those_of_the_server_for_queues_without_their_
     text += "set queue long resources_max.walltime = 100:00:00\n"
     found = {q.name: (q.cores, q.walltime) for q in derive(Server.parse(text), cores=96).config.queues}
     assert found == {"workq": ((1, 64), (0, 72 * 3600)), "long": ((1, 64), (0, 100 * 3600))}
+
+
+@pytest.mark.parametrize(
+    "limit", ["max_run = [o:PBS_ALL=9999999999]", "max_run_res.ncpus = [u:PBS_GENERIC=2147483648]"]
+)
+def test_a_limit_that_nothing_reaches_is_named_and_left_out(limit):
+    found = derive(Server.parse(listing(f"workq: {limit}")), cores=64)
+    assert not found.config.queue("workq").limited
+    assert f"workq: {limit} has no place in a configuration" in found.warnings
