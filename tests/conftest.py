@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,9 +19,11 @@ settings.register_profile("repeatable", derandomize=not os.environ.get("RANDOM")
 settings.load_profile("repeatable")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else hundreds of processes compile every module again
 
-from tests.interpreted import interpret_seldom, interpreting  # noqa: E402 - after it, since they import numpy
+from parsim.compiling import collect_seldom  # noqa: E402 - after it, since they import numpy
+from tests.interpreted import interpret_seldom, interpreting  # noqa: E402
 from tests.warm import warm  # noqa: E402
 
+TESTS = Path(__file__).parent
 BY_COMMAND = ("tests/browser/", "tests/real_pbs/", "tests/real_slurm/")  #: slow, run by `make test-all`
 #: Tests of these folders that `make test` runs: they need no server, or are the main tests of the pages.
 SMOKE = {
@@ -36,6 +41,19 @@ SMOKE = {
 def pytest_configure() -> None:
     """Interpret the versions of kernels that few tests use."""
     interpret_seldom()
+
+
+def pytest_collection() -> None:
+    """Import the tests from the last one on in every second worker: pytest then rewrites each module only once."""
+    if os.environ.get("PYTEST_XDIST_WORKER", "gw0")[-1] in "13579":
+        for path in sorted(TESTS.rglob("test_*.py"), reverse=True):
+            with suppress(Exception, pytest.skip.Exception):  # the collection reports it
+                import_module(".".join(path.relative_to(TESTS.parent).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage seldom, and not among what was imported."""
+    collect_seldom()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are selected by marks
