@@ -86,12 +86,13 @@ def test_a_cluster_gets_what_is_shared_once(cluster: str) -> None:
     assert len({each[1:] for each in found}) <= 2 * len({each[1] for each in found})  # Dask may copy it once more
 
 
-def test_what_is_no_back_end_is_refused(commands, tmp_path) -> None:
+def test_what_is_no_back_end_is_refused(commands, tmp_path, monkeypatch) -> None:
     out = ["--out", tmp_path / "out"]
     with pytest.raises(InputError, match="no such back end"):
         invoke(*commands["tune"], *out, "--backend", "none such")
     with pytest.raises(InputError, match="waits for ever"):
         invoke(*commands["tune"], *out, "--backend", "multiprocessing")
+    monkeypatch.setattr("qconf.cli.workers.TIMEOUT", 0.5)
     with pytest.raises(InputError, match="no scheduler answers"):
         invoke(*commands["tune"], *out, "--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
     assert invoke(*commands["tune"], *out, "--backend", "dask").exit_code == 2
