@@ -75,3 +75,11 @@ def interpreted() -> Iterator[None]:
     """Fixture: run kernels as plain Python."""
     with interpreting():
         yield
+
+
+@pytest.fixture(scope="module")
+def few_resamples() -> Iterator[None]:
+    """Fixture: make 10 resamples instead of 100, in modules that test nothing of their intervals."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qconf.evaluation.bootstrap.RESAMPLES", 10)
+        yield

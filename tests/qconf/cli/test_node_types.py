@@ -10,6 +10,7 @@ import pytest
 
 from tests.qconf.cli.commands import invoke
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 DATA = Path(__file__).parents[3] / "data" / "mixed"
 MONTHS = ("2026-01", "2026-02", "2026-03")
 SITE = """
@@ -42,7 +43,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_a_month_after_another_one(given, tmp_path) -> None:
     """Of strategies that go by cores the reason is shown; the others are trained on the months before."""
     wanted = ("fcfs-easy", "gpu-nodes-closed", "auto", *sorted(BY_CORES))
-    words = ["--month", "2026-02", "--strategies", ",".join(wanted), "--workers", 2, "--out", tmp_path / "out"]
+    words = ["--month", "2026-02", "--strategies", ",".join(wanted), "--workers", 1, "--out", tmp_path / "out"]
     assert invoke("tune", *given, *words).exit_code == 0
     rows = json.loads((tmp_path / "out" / "run.json").read_text())["strategies"]
     assert {*wanted} <= {row["name"] for row in rows}

@@ -22,6 +22,7 @@ from qconf.report.wording import value_text
 from tests.qconf.cli import commands
 from tests.qconf.report import example
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLE = ROOT / "data" / "cray-xc40-2016-02.csv.gz"
 QUICK = ["--samples", "20"]
@@ -33,9 +34,9 @@ invoke = partial(commands.invoke, "tune")
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every eighth job of the sample."""
-    path = tmp_path_factory.mktemp("history") / "eighth.csv"
-    pd.read_csv(SAMPLE).iloc[::8].to_csv(path, index=False)
+    """Every fortieth job of the sample."""
+    path = tmp_path_factory.mktemp("history") / "fortieth.csv"
+    pd.read_csv(SAMPLE).iloc[::40].to_csv(path, index=False)
     return path
 
 
@@ -43,7 +44,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(small: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     out = tmp_path_factory.mktemp("run") / "out"
     arguments = ["--history", small, "--config", CRAY, "--out", out, *QUICK]
-    return out, invoke(*arguments, "--workers", 2)
+    return out, invoke(*arguments, "--workers", 1)
 
 
 def test_prints_verdict_table_and_place(run: tuple[Path, Result]) -> None:
