@@ -442,12 +442,12 @@ class Simulation:
                 lost = both(lost, all_of_it)
         return lost
 
-    def in_service(self, j: int, left: list[Node], begin: int) -> list[Node]:
-        """Rule "windows on nodes": `left`, empty for nodes that windows close during a run of j from `begin`."""
+    def in_service(self, j: int, left: list[Node], begin: int, end: int) -> list[Node]:
+        """Rule "windows on nodes": `left`, empty for nodes that windows close for j in [begin, end)."""
         closed = {
             node
             for d in self.known()
-            if d.begin < begin + self.walltime[j] and begin < d.known_end and not self.may_use(j, d)
+            if d.begin < end and begin < d.known_end and not self.may_use(j, d)
             for node in d.cores_of
         }
         return [{} if number in closed else node for number, node in enumerate(left)]
@@ -889,14 +889,14 @@ class Simulation:
 
     def visit_by_queues(self, p: int, jobs: list[int]) -> None:
         """Rule "head jobs of queues": one per queue on a shared machine, else per list; limits count running jobs."""
-        if self.many:
-            self.visit_many(p, jobs)
-            return
         if self.typed:
-            self.visit_typed_by_queues(jobs)
+            self.visit_typed_by_queues(p, jobs)
             return
         if self.placed:
-            self.visit_placed_by_queues(jobs)
+            self.visit_placed_by_queues(p, jobs)
+            return
+        if self.many:
+            self.visit_many(p, jobs)
             return
         plans: dict[int, Block] = {}  # queue, or list -> the block of its head job
         keeps: dict[int, int] = {}  # queue, or list -> idle cores kept for it
@@ -922,10 +922,12 @@ class Simulation:
                 self.planned[j] = p, instant
                 plans[whose], keeps[whose] = Block(p, instant, instant + w, c), self.system.cores_per_node
 
-    def visit_typed_by_queues(self, jobs: list[int]) -> None:
+    def visit_typed_by_queues(self, p: int, jobs: list[int]) -> None:
         """Rule "places of head jobs": `visit_by_queues` for types of nodes, by total resources."""
-        plans: dict[int, tuple[int, int, Taken]] = {}  # queue -> begin, end and place of its head job
-        keeps: dict[int, Taken] = {}  # queue -> resources kept idle for it
+        depth = self.system.reservation_depth
+        most = math.inf if depth is None else depth
+        plans: dict[int, tuple[int, int, Taken]] = {}  # queue, with a depth job -> begin, end and place of a head job
+        keeps: dict[int, Taken] = {}  # of the same -> resources kept idle for it
 
         def in_use(j: int, moment: int) -> Taken:
             taken = self.lost_on_types(j, moment)
@@ -939,7 +941,7 @@ class Simulation:
                 taken = in_use(j, moment)
                 for first, until, held in plans.values():
                     taken = both(taken, held) if first <= moment < until else taken
-                if not fits_beside(place, taken, self.types_there[0]):
+                if not fits_beside(place, taken, self.types_there[p]):
                     return False
             return True
 
@@ -948,7 +950,7 @@ class Simulation:
                 kept = place
                 for k, (first, until, _) in plans.items():
                     kept = both(kept, keeps[k]) if first <= at < until else kept
-                if not fits_beside(of_types(kept, place), in_use(j, self.now), self.types_there[0]):
+                if not fits_beside(of_types(kept, place), in_use(j, self.now), self.types_there[p]):
                     return False
             return True
 
@@ -956,16 +958,18 @@ class Simulation:
             if name := self.held_beside(j, []):
                 self.hold(j, name)
                 continue
-            w, queue, its = self.walltime[j], self.queue_index[j], self.places_of[j]
+            w, its = self.walltime[j], self.places_of[j]
+            whose = j if self.many else self.queue_index[j]  # on a divided machine a list is of one queue
             end = self.now + w
-            may = [k for k, place in enumerate(its) if left(j, place, self.now, end) and leaves_kept(j, place, end)]
-            if may and self.has_cores(0, j):
+            last = end - self.many
+            may = [k for k, place in enumerate(its) if left(j, place, self.now, last) and leaves_kept(j, place, end)]
+            if may and self.has_cores(p, j):
                 self.place_on_types[j] = may[0]
-                self.begin(j, {0: self.cores[j]})
+                self.begin(j, {p: self.cores[j]})
                 for k, (first, _, _) in plans.items():
                     if first > end:
                         keeps[k] = {what: n for what, n in keeps[k].items() if not of_types({what: 1}, its[may[0]])}
-            elif queue not in plans and self.may_be_head_job(j):
+            elif (len(plans) < most if self.many else whose not in plans) and self.may_be_head_job(j):
                 ends = self.ends() | {until for _, until, _ in plans.values()}
                 found = (
                     (instant, place)
@@ -976,18 +980,19 @@ class Simulation:
                 instant, place = next(found, (math.inf, {}))
                 if instant == math.inf:
                     continue  # rule "jobs without an instant"
-                self.planned[j] = 0, instant
-                plans[queue] = (instant, instant + w, place)
-                keeps[queue] = one_node_each(self.system.node_types, place)
+                self.planned[j] = p, instant
+                plans[whose] = (instant, instant + w, place)
+                keeps[whose] = {} if self.many else one_node_each(types_on(self.system, p), place)
 
-    def visit_placed_by_queues(self, jobs: list[int]) -> None:
+    def visit_placed_by_queues(self, p: int, jobs: list[int]) -> None:
         """Rule "plan of whole nodes": `visit_by_queues` with head jobs that hold whole nodes."""
         plans: dict[int, tuple[int, int, set[int]]] = {}  # queue -> begin, end and nodes of its head job
 
-        def not_held(left: list[Node], begin: int, end: int) -> list[Node]:
+        def not_held(j: int, left: list[Node], begin: int, end: int) -> list[Node]:
             held = [nodes for first, until, nodes in plans.values() if first < end and until > begin]
-            held += [d.cores_of for d in self.known() if d.begin < end and begin < d.known_end]
-            return [{} if any(number in nodes for nodes in held) else node for number, node in enumerate(left)]
+            held.append({number for number, of in enumerate(self.nodes_in) if of != p})
+            left = [{} if any(number in nodes for nodes in held) else node for number, node in enumerate(left)]
+            return self.in_service(j, left, begin, end)
 
         for j in jobs:
             if name := self.held_beside(j, []):
@@ -995,21 +1000,20 @@ class Simulation:
                 continue
             w, queue, wanted = self.walltime[j], self.queue_index[j], (self.requests[j], self.cores[j])
             now = self.left_on_nodes(self.now, None)
-            on = best_nodes(self.system, queue, *wanted, not_held(now, self.now, self.now + w + 1))
-            free = self.cores[j] <= self.capacity[0] - sum(self.cores[r.job] for r in self.running)
-            if None not in on and free:
+            on = best_nodes(self.system, queue, *wanted, not_held(j, now, self.now, self.now + w + 1))
+            if None not in on and self.has_cores(p, j):
                 self.put_on_nodes(j, on)
-                self.begin(j, {0: self.cores[j]})
+                self.begin(j, {p: self.cores[j]})
             elif not self.system.backfill:
                 break
             elif queue not in plans and self.may_be_head_job(j):
                 ends = self.ends() | {until for _, until, _ in plans.values()}
                 busy = [node != whole for node, whole in zip(now, idle(self.system), strict=True)]
                 for instant in sorted(end for end in ends if end >= self.now):
-                    left = not_held(self.left_on_nodes(instant, None), instant, instant + w)
+                    left = not_held(j, self.left_on_nodes(instant, None), instant, instant + w)
                     on, holds = busy_first(self.system, queue, *wanted, left, busy)
                     if None not in on:
-                        self.planned[j] = 0, instant
+                        self.planned[j] = p, instant
                         plans[queue] = (instant, instant + w, holds)
                         break
 
@@ -1324,7 +1328,7 @@ class Simulation:
         if head is not None and self.now < head[0] < self.now + self.walltime[j]:
             then = self.left_on_nodes(head[0], head)
             left = [{what: min(one[what], other[what]) for what in one} for one, other in zip(left, then, strict=True)]
-        on = self.where(partition, j, self.in_service(j, left, self.now))
+        on = self.where(partition, j, self.in_service(j, left, self.now, self.now + self.walltime[j]))
         if None in on and on is not self.on_nodes[j]:  # a copy may have no node by rule "nodes of a state"
             return False
         self.put_on_nodes(j, on)
@@ -1333,7 +1337,8 @@ class Simulation:
     def plan_on_nodes(self, partition: int, j: int, by_cores: float) -> float:
         """Rule "planned nodes": find the first instant and nodes for the head job, and reserve them."""
         for instant in sorted(self.ends()):
-            on = self.where(partition, j, self.in_service(j, self.left_on_nodes(instant, None), instant))
+            left = self.in_service(j, self.left_on_nodes(instant, None), instant, instant + self.walltime[j])
+            on = self.where(partition, j, left)
             if instant >= by_cores and (None not in on or on is self.on_nodes[j]):
                 self.nodes_heads[partition] = (instant, instant + self.walltime[j], j, on)
                 return instant
@@ -1366,7 +1371,7 @@ class Simulation:
         """Whether a job fits now on nodes of several types, without regard to the plans of others."""
         home = self.home(j)
         if self.placed:
-            left = self.in_service(j, self.left_on_nodes(self.now, None), self.now)
+            left = self.in_service(j, self.left_on_nodes(self.now, None), self.now, self.now + self.walltime[j])
             return None not in self.where(home, j, left)
         moments = [self.now, *self.begins(self.now, self.now + self.walltime[j] - 1)]
         its = self.places_of[j]
@@ -1644,9 +1649,10 @@ def _reserved_place(cores: int, instant: int, own: list[Window], system: System)
     found: dict[str, int] = {}
     for window in own:
         if window.begin <= instant < window.end:
-            lost = lost_by(window, system)
             if system.node_types:
                 lost = {node: nodes[node][1] for node in closed_nodes(window, system)}
+            else:
+                lost = lost_by(window, system)
             for node, here in lost.items():
                 taken = min(here, cores - sum(found.values()))
                 if taken:
