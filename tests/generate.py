@@ -448,9 +448,11 @@ def typed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False) 
     return replace(jobs, request=request, requests=requests), replace(divided, queues=queues)
 
 
-def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, by_node: bool = False) -> Case:
+def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, reserve: str = "cores") -> Case:
     """Return the case with types of nodes on a partitioned machine, and requests that fit."""
     jobs, of_types = typed(rng, jobs, replace(machine, mode="shared"), alone=alone)
+    if reserve == "queue_nodes":
+        of_types = replace(of_types, node_types=_weighing(rng, of_types))
     queues = list(of_types.queues)
     whose = rng.sample(range(len(queues)), rng.randint(1, len(queues)))
     nodes = [{} for _ in queues]
@@ -464,7 +466,7 @@ def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, 
         replace(queue, partition=cores, partition_nodes=its, reservation=False)
         for queue, cores, its in zip(queues, sizes, nodes, strict=True)
     ]
-    divided = replace(of_types, mode="partitioned", queues=queues, reserve="nodes" if by_node else "cores")
+    divided = replace(of_types, mode="partitioned", queues=queues, reserve=reserve)
 
     def can_have(queue: int, request: Request | None, cores: int) -> bool:
         alone = queues[queue].exclusive and request is None
@@ -483,18 +485,21 @@ def owned(rng: Random, jobs: Workload, machine: System, *, alone: bool = False, 
             queues[at] = replace(queues[at], node_types=queues[at].node_types if at != queue else None)
             divided = replace(divided, queues=queues)
             if not can_have(at, None, 1):
-                return owned(rng, jobs, machine, alone=alone, by_node=by_node)
+                return owned(rng, jobs, machine, alone=alone, reserve=reserve)
     return replace(jobs, cores=cores, request=request, queue=queue_of), divided
 
 
-def closed(rng: Random, jobs: Workload, machine: System) -> Case:
+def closed(rng: Random, jobs: Workload, machine: System, *, kept: bool = False) -> Case:
     """Return a case of several types of nodes with windows."""
-    begin = int(jobs.submit.min())
-    return jobs, replace(machine, windows=[closure(rng, jobs, machine, begin) for _ in range(rng.choice((1, 1, 2, 4)))])
+    begin, count = int(jobs.submit.min()), rng.choice((1, 1, 2, 4))
+    return jobs, replace(machine, windows=[closure(rng, jobs, machine, begin, kept=kept) for _ in range(count)])
 
 
-def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
-    """Return a window of types of nodes: out of service, or reserved for some jobs."""
+def closure(rng: Random, jobs: Workload, machine: System, begin: int, *, kept: bool = False) -> Window:
+    """Return a window of types of nodes: out of service, or reserved for some jobs.
+
+    With head jobs of queues it is reserved for users and short jobs only if `kept`.
+    """
     count = sum(each.nodes for each in machine.node_types)
     some = {each.name: rng.randint(1, each.nodes) for each in machine.node_types if _coin(rng)}
     nodes = rng.sample(range(count), rng.randint(1, count)) if rng.random() < 0.4 else ()
@@ -504,7 +509,7 @@ def closure(rng: Random, jobs: Workload, machine: System, begin: int) -> Window:
     kinds = [((), None, None), (users, None, None), ((), short, None), ((), None, for_queue)]
     of = rng.choices(kinds, (0.6, 0.2, 0.1, 0.1))[0]
     plain = window(rng, begin, machine)
-    of = ((), None, of[2]) if machine.reserves_for_queues else of
+    of = ((), None, of[2]) if machine.reserves_for_queues and not kept else of
     return replace(plain, cores=None, queue=of[2], nodes=nodes, users=of[0], walltime=of[1], node_types=some)
 
 
@@ -517,8 +522,12 @@ def placed(rng: Random, jobs: Workload, machine: System, *, alone: bool = False)
 def best_placed(rng: Random, jobs: Workload, machine: System) -> Case:
     """Return a case of `typed` whose chunks are placed on single nodes, best fit, with weights of nodes."""
     jobs, machine = typed(rng, jobs, replace(machine, reserve="cores"), alone=rng.random() < 0.5)
-    types = [replace(each, weight=rng.choice((1, 1, 2, 3))) for each in machine.node_types]
+    types = _weighing(rng, machine)
     return _holding_jobs(jobs, replace(machine, reserve="queue_nodes", node_types=types), best_nodes)
+
+
+def _weighing(rng: Random, machine: System) -> list[NodeType]:
+    return [replace(each, weight=rng.choice((1, 1, 2, 3))) for each in machine.node_types]
 
 
 def _holding_jobs(jobs: Workload, machine: System, nodes: Callable[..., Sequence[object]]) -> Case:
@@ -615,6 +624,7 @@ def _typed(
 _charged, _of_qos, _shortpool, _closed, _resource_limited, _estimated = (
     partial(changed, each) for each in (charged, of_qos, shortpooled, closed, resource_limited, estimated)
 )
+_kept = partial(changed, partial(closed, kept=True))
 
 
 def _target(rng: Random) -> tuple[float | None, str]:
@@ -709,6 +719,7 @@ BASES = {
 BASES["throttled"] = _throttled(BASES["all"], entering=True)
 _ONE_LIST, _SOME_LIMITS = _random("shared", **EVERYTHING), _random("shared", limits=_coin)
 _DIVIDED = _random("partitioned", **EVERYTHING)
+_DEEP = _random("shared", reservation_depth=_depth, reserve_after=_soon, **EVERYTHING)
 _QUEUES = _typed(_random("shared", reserve="queues", reserve_after=_soon, **EVERYTHING), by=partial(typed, alone=True))
 
 
@@ -861,7 +872,9 @@ SELDOM: dict[str, Generator] = {
     "throttled-top-jobs": _throttled(BASES["top-jobs"]),
     "shortpool-fcfs": _shortpool(_random("shared", backfill=False, order=_any_order)),
     "shortpool-formula": _shortpool(_random("shared", order=_formula, limits=_coin, starvation=_coin)),
-    **family("shortpool", _shortpool, "limits", "partitioned", "hybrid", "top-jobs"),
+    **family(
+        "shortpool", _shortpool, "limits", "partitioned", "hybrid", "top-jobs", "queues", "queues-hybrid", "depth"
+    ),
     "shortpool-fairshare": _shortpool(_fair("shared", reserve_after=_soon, **BY_SHARES)),
     "shortpool-throttled": _shortpool(_throttled(_random("shared", limits=_coin, order=_any_order))),
     "shortpool-entering": _shortpool(_entering(_SOME_LIMITS)),
@@ -877,7 +890,18 @@ SELDOM: dict[str, Generator] = {
     "typed-queues": _QUEUES,
     "owned": _typed(_random("partitioned"), by=owned),
     "owned-all": _typed(_DIVIDED, by=owned),
-    "owned-nodes": _typed(_DIVIDED, by=partial(owned, by_node=True)),
+    "owned-nodes": _typed(_DIVIDED, by=partial(owned, reserve="nodes")),
+    "owned-queues": _typed(_entering(_DIVIDED), by=partial(owned, alone=True, reserve="queues")),
+    "owned-queue-nodes": _typed(_DIVIDED, by=partial(owned, alone=True, reserve="queue_nodes")),
+    "owned-depth": _typed(_random("partitioned", reservation_depth=_depth, **EVERYTHING), by=owned),
+    "depth-typed": _typed(_DEEP, by=partial(typed, alone=True)),
+    "nothing-typed": _typed(BASES["nothing"], by=partial(typed, alone=True)),
+    "nothing-preempt": _tiered(BASES["nothing"]),
+    "kept-queues": _kept(_QUEUES),
+    "kept-depth": _kept(_typed(_DEEP, by=partial(typed, alone=True))),
+    "kept-owned-queues": _kept(_typed(_DIVIDED, by=partial(owned, reserve="queues"))),
+    "kept-queue-nodes": _kept(_typed(BASES["all"], by=best_placed)),
+    "kept-owned-queue-nodes": _kept(_typed(_DIVIDED, by=partial(owned, alone=True, reserve="queue_nodes"))),
     "closed": _closed(_typed(BASES[""])),
     "closed-all": _closed(_typed(BASES["all"], by=partial(typed, alone=True))),
     "closed-limits": _closed(_typed(BASES["limits"])),
@@ -888,7 +912,7 @@ SELDOM: dict[str, Generator] = {
     "closed-nodes": _closed(_placed(BASES[""])),
     "closed-nodes-all": _closed(_typed(BASES["all"], by=partial(placed, alone=True))),
     "closed-nodes-limits": _closed(_placed(BASES["limits"])),
-    "closed-nodes-divided": _closed(_typed(_DIVIDED, by=partial(owned, alone=True, by_node=True))),
+    "closed-nodes-divided": _closed(_typed(_DIVIDED, by=partial(owned, alone=True, reserve="nodes"))),
     "closed-queue-nodes": _closed(_typed(BASES["all"], by=best_placed)),
     "queue-nodes": _typed(BASES["all"], by=best_placed),
     "queue-nodes-alike": _typed(BASES["all"], alike=True, by=best_placed),

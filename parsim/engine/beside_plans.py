@@ -270,7 +270,7 @@ def take(s, plans, heads, placed, windows, size, j, p, now):
     if heads is not None:
         return queue_head_jobs.take(s, s.node_types, heads, size, j, p, now)
     if placed is not None:
-        return place_best(s.placing, placed, s.outages, j, p, now, now + s.jobs[j].walltime), size
+        return place_best(s, s.placing, placed, j, p, now, now + s.jobs[j].walltime), size
     if windows is not None:
         starts, size = typed_windows.take_place(s, windows, s.node_types, size, j, p, now)
         return starts and typed_windows.take_nodes_in_service(s, windows, s.placing, j, p, now), size
@@ -341,9 +341,9 @@ def plan_head_job(s, plans, heads, placed, windows, size, j, p, now):
             plan_first(s, plans, p, j)
             promise(s, plans, p, j, begin)
     if heads is not None:
-        return queue_head_jobs.plan(s, s.node_types, heads, size, j, p)
+        return queue_head_jobs.plan(s, s.node_types, heads, size, j, p, now)
     if placed is not None:
-        plan_placed(s, s.placing, placed, s.outages, j, p, now)
+        plan_placed(s, s.placing, placed, j, p, now)
         found = placed.begin[s.jobs[j].queue] != NEVER
     if windows is not None:
         found, size = typed_windows.plan_place(s, windows, s.node_types, size, j, p, now)

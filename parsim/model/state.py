@@ -98,12 +98,10 @@ class Window:
             yield "walltime", f"{self.walltime} is not a number from 1 up, or None"
         if self.walltime is not None and (self.users or self.queue is not None):
             yield "walltime", "a window is for short jobs, for a queue or for users"
-        if self.is_for_some and (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many):
-            several = "reserve: queues" if system.reserves_for_queues else "a reservation depth other than 1"
-            why = "multiple-queue backfilling" if system.mode == "multiqueue" else several
-            of = "users" if self.users else "walltime"
-            named = "users" if self.users else "short jobs"
-            yield of, f"a reservation for {named} is not simulated with {why}; one for a queue is"
+        if self.is_for_some and system.mode == "multiqueue":
+            of, named = ("users", "users") if self.users else ("walltime", "short jobs")
+            why = "multiple-queue backfilling, whose classes all plan round one profile; one for a queue is"
+            yield of, f"a reservation for {named} is not simulated with {why}"
 
     def _node_type_problems(self, system: System) -> Iterator[tuple[str, str]]:
         """Rule "nodes of a window"."""

@@ -328,9 +328,12 @@ class System:
         if self.reserve not in get_args(Reserve):
             yield "reserve", f"{self.reserve!r} is none of {', '.join(get_args(Reserve))}"
         elif self.reserve in ("queues", "queue_nodes", "nothing") and self.held_jobs == "reserve":
-            yield "reserve", f"{self.reserve} goes with held_jobs pass only"
+            why = (
+                "nothing is reserved" if self.reserve == "nothing" else "Slurm reserves nothing for a job that is held"
+            )
+            yield "reserve", f"{self.reserve} goes with held_jobs pass only: {why}"
         elif self.reserve == "queue_nodes" and not self.node_types:
-            yield "reserve", "queue_nodes goes with types of nodes only"
+            yield "reserve", "queue_nodes places jobs on nodes: describe them as types, as one where all are alike"
         elif (self.reserves_nodes or self.places_chunks) and _is_whole(self.cores) and self.cores > MOST_NODE_CORES:
             yield "reserve", f"nodes are told apart up to {MOST_NODE_CORES} cores, not {self.cores}"
         if self.reservation_depth is not None and not (
@@ -351,12 +354,11 @@ class System:
                 if name not in names:
                     yield f"queues[{i}].node_types", f"{name!r} is none of {', '.join(names)}"
             if queue.exclusive and not self.node_types:
-                yield f"queues[{i}].exclusive", "goes with types of nodes only"
-        reserves = ("cores", "nodes", "queues", "queue_nodes") if self.mode == "shared" else ("cores", "nodes")
-        plain = self.mode != "multiqueue" and self.reserve in reserves and self.reservation_depth == 1
-        if self.node_types and (not plain or self.held_jobs != "pass"):
-            wanted = f"waiting lists, reserve {' or '.join(reserves)}, held_jobs pass and one head job"
-            yield "node_types", f"go with {wanted} only"
+                yield f"queues[{i}].exclusive", "goes with types of nodes only: else jobs have cores, of whatever nodes"
+        if self.node_types and self.mode == "multiqueue":
+            yield "mode", "multiple-queue backfilling plans cores alone, not what types of nodes have"
+        if self.node_types and self.held_jobs != "pass":
+            yield "held_jobs", "limits are planned beside cores alone, not beside what types of nodes have: pass"
         if self.node_types and self.mode == "hybrid":
             yield "mode", "nodes of several types have no common pool: partitioned or shared"
         elif self.node_types and not self.is_whole:
@@ -405,8 +407,8 @@ class System:
         for name, value in plain:
             if getattr(self, name) != value:
                 yield name, f"queues of different tiers are simulated with {name} {value}, not {getattr(self, name)}"
-        if self.reserve != "cores" and not (self.reserve == "nodes" and self.node_types):
-            wanted = "cores, or nodes of several types"
+        if self.reserve not in ("cores", "nothing") and not (self.reserve == "nodes" and self.node_types):
+            wanted = "cores, nothing, or nodes of several types"
             yield "reserve", f"queues of different tiers are simulated with reserve {wanted}, not {self.reserve}"
         if self.windows:
             yield "windows", "with queues of different tiers no cores are simulated as out of service"

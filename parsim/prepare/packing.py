@@ -83,7 +83,8 @@ def pack(
     formula, fair = pack_formula(prepared, system)
     settings = _pack_settings(prepared, system)
     if gives_up or lines:
-        may_have = not settings["track_held"] and keeps_turns(prepared, system, formula.columns)
+        may_have = not settings["track_held"] and _exempt(prepared).size == 0
+        may_have = may_have and keeps_turns(prepared, system, formula.columns)
         if may_have and not one_list:
             may_have = has_few_lines(pack_alike(prepared, system, formula.columns))
         gives_up, lines = gives_up and may_have, lines and may_have
@@ -162,18 +163,22 @@ def _places(prepared: Prepared, system: System) -> Column:
 
 def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> TypedWindows | None:
     """Return the windows on nodes of several types for EASY, with at most so many running jobs; else None."""
-    if not (system.node_types and prepared.has_windows) or system.reserves_for_queues:
+    if not (system.node_types and prepared.has_windows) or system.reserves_for_queues or system.reserves_for_many:
         return None
-    begun = prepared.begun
     windows, totals = pack_windows(prepared).windows.size, len(system.node_types) * len(resources_of(system.node_types))
     shape = (0, 0) if system.places_chunks else (running + 2 * windows + 8, totals)
-    exempt = None if begun is None else begun.exempt
     return TypedWindows(
-        exempt=np.empty((0, len(prepared.workload)), dtype=np.bool_) if exempt is None else exempt,
+        exempt=_exempt(prepared),
         takes=np.zeros((windows, shape[1]), dtype=np.int64),
         times=np.empty(shape[0], dtype=np.int64),
         free=np.empty(shape[0] * shape[1], dtype=np.int64),
     )
+
+
+def _exempt(prepared: Prepared) -> NDArray[np.bool_]:
+    """Return which jobs may use what windows of each kind take, none where none is for some."""
+    exempt = None if prepared.begun is None else prepared.begun.exempt
+    return np.empty((0, len(prepared.workload)), dtype=np.bool_) if exempt is None else exempt
 
 
 def plans_limits(prepared: Prepared, system: System) -> bool:
@@ -186,11 +191,11 @@ def pack_head_jobs(
 ) -> tuple[HeadJobs | None, PlacedHeadJobs | None]:
     """Return empty plans of head jobs of queues or lists, or of those that hold whole nodes; the other is None."""
     if system.places_chunks:
-        return None, _pack_placed_head_jobs(system, state.placing)
+        return None, _pack_placed_head_jobs(prepared, system, state.placing)
     return _pack_head_jobs(prepared, system, state), None
 
 
-def _pack_placed_head_jobs(system: System, placing: Placing) -> PlacedHeadJobs:
+def _pack_placed_head_jobs(prepared: Prepared, system: System, placing: Placing) -> PlacedHeadJobs:
     queues = len(system.queues)
     begin, end = np.full((2, queues), NEVER, dtype=np.int64)
     return PlacedHeadJobs(
@@ -202,6 +207,7 @@ def _pack_placed_head_jobs(system: System, placing: Placing) -> PlacedHeadJobs:
         visits=np.zeros(1, dtype=np.int64),
         unplaced=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
         failed=np.zeros((2, placing.failed.shape[1]), dtype=np.int64),
+        exempt=_exempt(prepared),
     )
 
 
@@ -348,6 +354,8 @@ def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.Simulation
         depth=np.int64(depth),
         count=np.zeros(1, dtype=np.int64),
         out=np.zeros(node.shape[1], dtype=np.int64),
+        exempt=_exempt(prepared),
+        takes=np.zeros((state.outages.windows.size, node.shape[1]), dtype=np.int64),
         amounts=amounts,
         times=np.empty(most, dtype=np.int64),
         free=np.empty(most * node.shape[1], dtype=np.int64),

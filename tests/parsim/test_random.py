@@ -29,5 +29,18 @@ def test_random_cases(discipline: str, monkeypatch: pytest.MonkeyPatch) -> None:
             assert fuzz.same(case.simulate(), slow), seed
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(
+    "discipline",
+    [
+        *("depth-typed", "nothing-typed", "nothing-preempt", "owned-depth", "owned-queues", "owned-queue-nodes"),
+        *("kept-queues", "kept-depth", "kept-owned-queues", "kept-queue-nodes", "kept-owned-queue-nodes"),
+        *("shortpool-queues", "shortpool-queues-hybrid", "shortpool-depth"),
+    ],
+)
+def test_parts_that_are_seldom_together(discipline: str) -> None:
+    assert not [seed for seed in range(8) if fuzz.differs(discipline, seed)]
+
+
 def test_an_interruption_before_the_state_begins_is_wrong() -> None:
     assert not fuzz.unnoticed("state:active-preempt", 44)

@@ -91,7 +91,10 @@ def owned(work: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
         (queue(tier=-1), "tier: -1 is negative"),
         (queue(preempted="kill"), "preempted: 'kill' is none of off, suspend, checkpoint, requeue"),
         (tiers(mode="multiqueue"), "mode: queues of different tiers are simulated with mode shared, not multiqueue"),
-        (tiers(reserve="nodes"), "reserve: queues of different tiers are simulated with reserve cores, or nodes of"),
+        (
+            tiers(reserve="nodes"),
+            "reserve: queues of different tiers are simulated with reserve cores, nothing, or nodes",
+        ),
         (tiers(held_jobs="reserve"), "held_jobs: queues of different tiers"),
         (tiers(reservation_depth=2), "reservation_depth: queues of different tiers"),
         # partitions and the pool
@@ -143,14 +146,10 @@ def owned(work: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
         (kept(walltime=0), r"windows\[0\].walltime: 0 is not a number from 1 up"),
         (kept(users=(1,)), r"windows\[0\].walltime: a window is for short jobs, for a queue or"),
         (kept(mode="multiqueue"), "short jobs is not simulated with multiple-queue backfil"),
-        (kept(reserve="queues"), "not simulated with reserve: queues"),
-        (kept(reservation_depth=3), "with a reservation depth other than 1"),
         # types of nodes
         (typed(cores=95), "nodes of 96 cores, on a machine of 95"),
         (typed(mode="partitioned"), "own 0 nodes of cpu, of 4"),
-        (typed(reserve="nothing"), "go with waiting lists"),
-        (typed(reserve="nodes", held_jobs="reserve"), "go with waiting lists"),
-        (typed(reservation_depth=2), "go with waiting lists"),
+        (typed(reserve="nodes", held_jobs="reserve"), "held_jobs: limits are planned beside cores alone"),
         (
             typed(reserve="nodes", cores=2**25, node_types=[NodeType("a", 2**15, 2**10)]),
             "told apart up to 16777216",
@@ -161,13 +160,13 @@ def owned(work: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
         (typed(node_types=[NodeType("a", 1, 96, weight=True)]), "True is no whole number from 0"),
         (typed(node_types=[NodeType("a", 1, 96, {"cores": 3})]), "a place of their own"),
         (chosen(held_jobs="reserve"), "goes with held_jobs pass"),
-        (chosen(node_types=()), "goes with types of nodes"),
+        (chosen(node_types=()), "describe them as types"),
         (owned({"reservation": True, "partition": 0}), "no job spans partitions"),
         (owned(mode="hybrid", pool=Pool()), "nodes of several types have no common pool: partitioned or shared"),
         (owned({"partition_nodes": {"cpu": 6}}), "own 1 nodes of gpu, of 3"),
         (owned({"partition": 11}), "partition_nodes: nodes of 12 cores, for 11"),
         (owned({"partition_nodes": {"cpus": 2}}), "partition_nodes: 'cpus' is none of cpu, gpu"),
-        (owned(mode="multiqueue"), "go with waiting lists"),
+        (owned(mode="multiqueue"), "mode: multiple-queue backfilling plans cores alone"),
     ],
 )
 def test_a_system_that_cannot_be_is_refused(arguments: dict[str, Any], message: str) -> None:

@@ -26,6 +26,7 @@ from parsim.engine.resources.chunks import (
     kinds_of,
     next_turn,
 )
+from parsim.engine.resources.typed_windows import is_for
 from parsim.engine.resources.windows import UNKNOWN_END, is_known
 from parsim.engine.simulation import NEVER
 
@@ -41,19 +42,21 @@ class PlacedHeadJobs(NamedTuple):
     visits: NDArray[np.int64]  # (1,): how many there were
     unplaced: NDArray[np.int64]  # (2, things asked for): in which visit `shortest_unplaced` was found last, and it
     failed: NDArray[np.int64]  # (2, things asked for): in which visit each had no room last, and its least end there
+    exempt: NDArray[np.bool_]  # (G, n): see `parsim.engine.resources.typed_windows.TypedWindows`
 
 
 @step
-def place_best(placing, heads, outages, j, p, now, end):
+def place_best(s, placing, heads, j, p, now, end):
     """Place job j, if it may start now and run until `end`, that included (rule "nodes without plans")."""
     wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
     # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
-    if placing.failed[0, wanted] == changes or (heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]):
+    failed = heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]
+    if placing.failed[0, wanted] == changes or (failed and heads.exempt.shape[0] == 0):
         return False
     any_nodes = False
     if has_all(placing, j, placing.idle_in_all):
         if has_all_beside(placing, heads, j, end):
-            keep_off(placing, heads, outages, now, end + 1, now)
+            keep_off(s, placing, heads, j, now, end + 1, now)
             if take_best_nodes(placing, j, False):
                 take_beside(placing, heads, j)
                 return True
@@ -116,22 +119,22 @@ def take_beside(placing, heads, j):
 
 
 @step
-def keep_off(placing, heads, outages, begin, end, now):
-    """Let those nodes be taken that no plan holds, and no window known now takes, anywhere in [begin, end)."""
+def keep_off(s, placing, heads, j, begin, end, now):
+    """Let job j take those nodes that no plan holds, and no window known now takes, anywhere in [begin, end)."""
     placing.may_take[:] = True
     for k in range(heads.begin.size):
         if heads.begin[k] < end and heads.end[k] > begin and heads.begin[k] < NEVER:
             for node in range(placing.may_take.size):
                 placing.may_take[node] &= not heads.holds[k, node]
-    for k in range(outages.windows.size):
-        window = outages.windows[k]
-        if is_known(window, now) and window.begin < end and begin < window.known_end:
+    for k in range(s.outages.windows.size):
+        window = s.outages.windows[k]
+        if is_known(window, now) and window.begin < end and begin < window.known_end and not is_for(s, heads, k, j):
             for node in range(placing.may_take.size):
-                placing.may_take[node] &= outages.taken[k, node] == 0
+                placing.may_take[node] &= s.outages.taken[k, node] == 0
 
 
 @routine
-def plan_placed(s, placing, heads, outages, j, p, now):
+def plan_placed(s, placing, heads, j, p, now):
     """Plan job j as the head job of its queue, as soon as nodes have room for it (rule "plan of whole nodes")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
@@ -148,8 +151,8 @@ def plan_placed(s, placing, heads, outages, j, p, now):
                 add_shares(placing, running.keys[i] & low, NO_SHARE, placing.then, placing.then_in_all, 1)
             i += 1
         if instant >= changes:
-            keep_off(placing, heads, outages, instant, instant + w, now)
-            changes, counted = next_kept_off(heads, outages, instant, w, now), False
+            keep_off(s, placing, heads, j, instant, instant + w, now)
+            changes, counted = next_kept_off(heads, s.outages, instant, w, now), False
         if has_found(placing, j) if counted else has_all(placing, j, placing.then_in_all):
             if hold_busy_first(placing, heads, j, p, queue):
                 heads.begin[queue], heads.end[queue] = instant, instant + w
@@ -162,8 +165,8 @@ def plan_placed(s, placing, heads, outages, j, p, now):
         for k in range(heads.begin.size):
             if heads.begin[k] < NEVER and instant < heads.end[k]:
                 following = min(following, heads.end[k])
-        for k in range(outages.windows.size):
-            window = outages.windows[k]
+        for k in range(s.outages.windows.size):
+            window = s.outages.windows[k]
             if is_known(window, now) and instant < window.known_end < UNKNOWN_END:
                 following = min(following, window.known_end)
         instant = following

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.resources.amounts import add_between, count_of, first_fit, first_place, idle_now, idle_over_time
+from parsim.engine.resources.amounts import add_between, count_of, first_fit, first_place, idle_now
 from parsim.engine.resources.node_types import hold_nodes, places_of
+from parsim.engine.resources.typed_windows import give_back, idle_in_service, is_for
 from parsim.engine.resources.windows import UNKNOWN_END, is_known
 from parsim.engine.simulation import NEVER, step
 
@@ -32,7 +33,9 @@ class HeadJobs(NamedTuple):
     node: NDArray[np.int64]  # (T, D): what a node of each type has
     depth: np.int64  # head jobs of a list, whatever their queues, no idle nodes (rule "reservation depth"); else 0
     count: NDArray[np.int64]  # (1,): of these found
-    out: NDArray[np.int64]  # (D,): what windows take now
+    out: NDArray[np.int64]  # (D,): what windows take now that the job looked at may not use
+    exempt: NDArray[np.bool_]  # (G, n): see `parsim.engine.resources.typed_windows.TypedWindows`
+    takes: NDArray[np.int64]  # (W, D): the same
     amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
     times: NDArray[np.int64]  # (S,), and
     free: NDArray[np.int64]  # (S * D,): see `parsim.engine.resources.amounts`
@@ -54,17 +57,31 @@ def begin_heads(s, heads):
 @step
 def begin_visit(s, types, heads, p, now):
     """Write what is idle over time on partition p, beside the windows known now; return the number of instants."""
-    size, outages, amounts = idle_over_time(s, types, heads, p, now), s.outages, heads.out.size
+    size = idle_in_service(s, heads, types, p, now)
     heads.count[0] = 0
-    for d in range(amounts):
-        heads.out[d] = 0
-    for k in range(outages.windows.size):
-        window, takes = outages.windows[k], outages.taken[k, p * amounts : (p + 1) * amounts]
-        if is_known(window, now):
-            size = add_between(types, heads, size, takes, max(now, window.begin), window.known_end, -1)
-            for d in range(amounts):
-                heads.out[d] += takes[d] if window.begin <= now else 0
+    heads.out[:] = 0
+    for k in range(heads.takes.shape[0]):
+        take_out(s, heads, k, now, 1)
     return size
+
+
+@step
+def take_out(s, heads, k, now, sign):
+    """Count what window k takes now as out of service, or no more."""
+    if is_known(s.outages.windows[k], now) and s.outages.windows[k].begin <= now:
+        for d in range(heads.out.size):
+            heads.out[d] += sign * heads.takes[k, d]
+
+
+@step
+def lend(s, types, heads, size, j, now, sign):
+    """Let job j have what windows take that it may use, or undo that (rule "windows of users")."""
+    if heads.exempt.shape[0] == 0:
+        return
+    give_back(s, types, heads, size, j, now, sign)
+    for k in range(heads.takes.shape[0]):
+        if is_for(s, heads, k, j):
+            take_out(s, heads, k, now, -sign)
 
 
 @step
@@ -81,14 +98,17 @@ def take(s, types, heads, size, j, p, now):
 
     Rules "node kept idle" and "places of head jobs".
     """
-    end = now + s.jobs[j].walltime
-    first, last = places(types, j)
-    for row in range(first, last):
-        if fits_now(s, types, heads, size, j, row, now) and leaves_kept(s, types, heads, row, p, end):
-            size = add_between(types, heads, size, heads.amounts[row], now, end, -1)
-            hold(types, j, p, row)
-            return True, size
-    return False, size
+    end, starts = now + s.jobs[j].walltime, False
+    row, last = places(types, j)
+    lend(s, types, heads, size, j, now, 1)
+    while row < last and not starts:
+        starts = fits_now(s, types, heads, size, j, row, now) and leaves_kept(s, types, heads, row, p, end)
+        row += not starts
+    lend(s, types, heads, size, j, now, -1)
+    if starts:
+        size = add_between(types, heads, size, heads.amounts[row], now, end, -1)
+        hold(types, j, p, row)
+    return starts, size
 
 
 @step
@@ -105,7 +125,7 @@ def beside_head_jobs(types, heads, size, now):
     The first time is that from which on fewer than half as many are idle as now, the second from which on the fewest.
     """
     time, extra, slack_time, slack = NEVER, np.int64(0), NEVER, heads.free[0]
-    if types is not None:
+    if types is not None or heads.exempt.shape[0] > 0:
         return time, extra, slack_time, slack
     for k in range(size):
         if heads.free[k] < slack:
@@ -125,8 +145,10 @@ def keep_fitting(s, types, heads, size, m, now):
     for k in range(m):
         j, fits = np.int64(s.waiting.job[s.candidates[k]]), False
         first, last = places(types, j)
+        lend(s, types, heads, size, j, now, 1)
         for row in range(first, last):
             fits = fits or fits_now(s, types, heads, size, j, row, now)
+        lend(s, types, heads, size, j, now, -1)
         if fits:
             s.candidates[kept] = s.candidates[k]
             kept += 1
@@ -196,14 +218,16 @@ def is_wanted(s, heads, i):
 
 
 @step
-def plan(s, types, heads, size, j, p):
+def plan(s, types, heads, size, j, p, now):
     """Plan job j at the earliest instant at which it has a place; return whether there is one, and the instants.
 
     Rules "head jobs of queues" and "places of head jobs".
     """
     first, last = places(types, j)
     walltime = np.int64(s.jobs[j].walltime)
+    lend(s, types, heads, size, j, now, 1)
     instant, row = first_place(types, heads, size, heads.amounts, first, last, walltime, UNKNOWN_END)
+    lend(s, types, heads, size, j, now, -1)
     if row < 0:
         return False, size
     begin = heads.times[instant]

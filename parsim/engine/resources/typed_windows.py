@@ -1,7 +1,8 @@
 """What nodes of several types have while some are out of service, or kept for some jobs.
 
-Where there are no such windows the place of `TypedWindows` is None, for which numba leaves all of this out. Names of
-rules refer to docs/reference/simulator.md.
+Where there are no such windows the place of `TypedWindows` is None, for which numba leaves all of this out. Beside head
+jobs of queues `parsim.engine.plans.queue_head_jobs.HeadJobs` takes its place, also of cores alone. Names of rules refer
+to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsim.engine.compile.compiled import routine, step
-from parsim.engine.resources.amounts import add_between, first_place, idle_over_time
+from parsim.engine.resources.amounts import add_between, first_place, given_back, idle_over_time
 from parsim.engine.resources.chunks import NO_SHARE, add_shares, copy, copy_in_all, has_all, kinds_of, take_first_nodes
 from parsim.engine.resources.node_types import hold_nodes, places_of
 from parsim.engine.resources.placement import hold_chunks
@@ -44,6 +45,12 @@ def begin_visit(s, windows, types, p, now):
     s.partitions[p].shadow = NEVER
     if types is None:
         return np.int64(0)
+    return idle_in_service(s, windows, types, p, now)
+
+
+@step
+def idle_in_service(s, windows, types, p, now):
+    """Write what is idle over time of what the windows known now do not take; return the number of instants."""
     size = idle_over_time(s, types, windows, p, now)
     for k in range(windows.takes.shape[0]):
         window = s.outages.windows[k]
@@ -67,7 +74,7 @@ def take_of_others(s, windows, types, k, p, now):
         j = s.running.keys[i] & low
         if (s.running.keys[i] >> bits) > max(now, window.begin) and s.start[j] < now and is_for(s, windows, k, j):
             for d in range(takes.size):
-                takes[d] = max(takes[d] - types.amounts[types.taken[j], d], np.int64(0))
+                takes[d] = max(takes[d] - given_back(s, types, i, d), np.int64(0))
 
 
 @step
