@@ -76,24 +76,12 @@ def _nodes(config: SiteFields) -> Iterator[Finding]:
         if queue.exclusive and not config.nodes:
             message = "is of queues whose jobs use types of nodes; machine.whole_nodes gives whole nodes to all"
             yield Finding(f"queues[{i}].exclusive", message, ("nodes",))
-    for path, plain, what in (
-        (
-            "reserve",
-            config.reserve in ("cores", "nodes")
-            or (config.reserves_for_queues and config.mode == "shared")
-            or config.reserves_nothing,
-            "with reserve: cores or nodes, on a shared machine queues, queue_nodes or, without reserve_after, nothing",
-        ),
-        ("held_jobs", config.held_jobs == "pass", "with held_jobs: pass only"),
-        ("reservation_depth", config.reservation_depth == 1, "with reservation_depth: 1 only"),
-        (
-            "machine.whole_nodes",
-            not config.machine.whole_nodes,
-            "with whole_nodes: false only: say exclusive: true of those that are given whole",
-        ),
-    ):
-        if config.nodes and not plain:
-            yield Finding(path, f"nodes of several types go {what}", ("nodes",))
+    if config.nodes and config.held_jobs != "pass":
+        message = "nodes of several types go with held_jobs: pass only: limits are planned beside cores alone"
+        yield Finding("held_jobs", message, ("nodes",))
+    if config.nodes and config.machine.whole_nodes:
+        what = "whole_nodes: false only: say exclusive: true of those that are given whole"
+        yield Finding("machine.whole_nodes", f"nodes of several types go with {what}", ("nodes",))
 
 
 def _hosts_in(text: str) -> int:
@@ -243,8 +231,8 @@ def _tiers(config: SiteFields) -> Iterator[Finding]:
     for name, value in (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1)):
         if getattr(config, name) != value:
             yield Finding(name, f"queues of different tiers go with {name}: {value}", ("queues", *tiers))
-    if config.reserve not in (("cores", "nodes") if config.nodes else ("cores",)) and not config.reserves_nothing:
-        known = "cores or nodes" if config.nodes else "cores, or with nodes of several types nodes"
+    if config.reserve not in ("cores", "nothing", *(["nodes"] if config.nodes else [])):
+        known = "cores, nothing or nodes" if config.nodes else "cores or nothing, or with nodes of several types nodes"
         yield Finding("reserve", f"queues of different tiers go with reserve: {known}", ("queues", *tiers))
     for name in ("downtime", "shortpools"):
         if getattr(config, name):
@@ -411,10 +399,6 @@ def _downtime(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.nodes", f"there is no node {wrong[0]}: they are counted from 0 to {nodes - 1}")
         if each.users and each.queue is not None:
             yield Finding(f"{at}.users", "a reservation is for a queue or for users: leave one out")
-        if each.users and config.reserves_for_queues:
-            yield Finding(f"{at}.users", f"are not simulated with reserve: {config.reserve}", ("reserve",))
-        elif each.users and config.reservation_depth != 1:
-            yield Finding(f"{at}.users", "are simulated with reservation_depth: 1 only", ("reservation_depth",))
         if each.cores is not None and each.cores > config.machine.cores:
             yield Finding(f"{at}.cores", f"are more than the machine's {config.machine.cores}")
 
@@ -476,11 +460,6 @@ def _shortpools(config: SiteFields) -> Iterator[Finding]:
             yield Finding(f"{at}.walltime", "no job is as short: give it the longest walltime of a short job, like 2h")
         if not each.days:
             yield Finding(f"{at}.days", "are none: leave it out for every day")
-        if config.reserves_for_queues:
-            message = f"is not simulated with reserve: {config.reserve}; with reserve: cores it is"
-            yield Finding(at, message, ("reserve",))
-        elif config.reservation_depth != 1:
-            yield Finding(at, "is simulated with reservation_depth: 1 only", ("reservation_depth",))
 
 
 def _shortpool_of_types(config: SiteFields, each: ShortpoolConfig, at: str) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence
 
     `users` names the jobs' users by number. If the simulator cannot tell users apart, an outage of some is for all.
     """
-    apart = not (system.mode == "multiqueue" or system.reserves_for_queues or system.reserves_for_many)
+    apart = system.mode != "multiqueue"
     names, queues = system.partition_names, [queue.name for queue in system.queues]
     nodes = sum(-(-cores // system.cores_per_node) for cores in system.partition_cores)
     size = dict(zip(names, system.partition_cores, strict=True))

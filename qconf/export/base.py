@@ -54,16 +54,11 @@ class Derived:
             warnings.append("shortpools: left out, they name no types of nodes")
             shortpools = ()
         found: dict[str, object] = {"downtime": downtime, "shortpools": shortpools}
-        several = config.reserves_for_queues or config.reservation_depth != 1
         if not (downtime or shortpools):
             found = {}
         elif config.has_tiers:
             warnings.append("downtime and shortpools: left out, queues of different tiers go without")
             found = {}
-        elif several and (shortpools or any(each.users for each in downtime)):
-            what = "shortpools" if shortpools else "reservations for users"
-            warnings.append(f"reservations of several jobs: with {what} one for all is simulated")
-            found |= {"reserve": "cores", "reservation_depth": 1}
         return Derived(config.replace(**found), tuple(warnings))
 
 

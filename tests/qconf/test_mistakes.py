@@ -63,10 +63,7 @@ def hours(of: str) -> str:
         (typed("name: gpu", "name: cpu"), "has this name already"),
         (typed("boards: 1", "gpus: 1"), "gpus has a key of its own"),
         (typed("walltime: [0, 48h]", "nodes: [gpus]"), "gpus: no nodes have this name, did you mean gpu"),
-        (
-            f"{TYPES}reserve: nothing\nreserve_after: 1h\n",
-            "nodes of several types go with reserve: cores or nodes, on a shared",
-        ),
+        (f"{TYPES}held_jobs: reserve\n", "nodes of several types go with held_jobs: pass only: limits are planned"),
         (typed("cores: 192}", "cores: 192, cores_per_node: 32, whole_nodes: true}"), "go with whole_nodes: false only"),
         (typed("memory: 192gb", "memory: 192 pounds"), "memory"),
         (down("cores: 8"), "out of service whole: write nodes, or types like {cpu: 1}"),
@@ -92,7 +89,6 @@ def hours(of: str) -> str:
         ),
         (owned("gpus: 4}", "gpus: 4, kept_per_gpu: 1}"), "kept_per_gpu = 1: goes with mode: shared"),
         (owned("gpus: 4}", "gpus: 4, weight: -1}"), "nodes[1].weight = -1: not allowed here: a whole number from 0 to"),
-        (f"{OWNED}reserve: queues\n", "cores or nodes, on a shared machine queues, queue_nodes or"),
         (owned("nodes: [gpu]", "partition_nodes: {gpu: 1}"), "no such key: partition takes them"),
         (
             down("partition: b, types: {cpu: 2}", OWNED),
@@ -112,10 +108,6 @@ def hours(of: str) -> str:
         (
             short("{cores: 2, walltime: 2h, queue: all}"),
             "no such key; known are cores, types, walltime, days, begin, end",
-        ),
-        *(
-            (short("{cores: 2, walltime: 2h}", plain(key)), "shortpools")
-            for key in ("reserve: queues", "reservation_depth: 2")
         ),
         (short("{types: {gpu: 1}, walltime: 2h}", PLAIN), "the site has no types of nodes: write cores"),
         (short("{cores: 2, walltime: 2h}", FEW), "kept whole: write how many of each, like {cpu: 1}"),
@@ -159,12 +151,12 @@ def hours(of: str) -> str:
         (plain("reservation_depth: 3\nreserve: queues"), "reservation_depth = 3: goes with reserve: cores"),
         # tiers
         (DIVIDED, "queues of different tiers go with mode: shared"),
-        (tiers("reserve: nodes"), "queues of different tiers go with reserve: cores"),
+        (tiers("reserve: nodes"), "queues of different tiers go with reserve: cores or nothing"),
         (tiers("reservation_depth: 3"), "queues of different tiers go with reservation_depth: 1"),
         (down("cores: 8", TIERS), "downtime: is not simulated with queues of different tiers"),
         (
             tiers("nodes: [{name: cpu, count: 4, cores: 4}]\nreserve: queues"),
-            "queues of different tiers go with reserve: cores or nodes",
+            "queues of different tiers go with reserve: cores, nothing or nodes",
         ),
         (edit(TIERS, "requeue", "kill"), "off, suspend, checkpoint or requeue"),
         (edit(TIERS, "tier: 1", "tier: -1"), "a whole number from 0 to 65533"),
@@ -178,7 +170,6 @@ def hours(of: str) -> str:
         (hours("all, begin: 08:00, end: 18:00, max_run: 1, max_runs: 1"), "no such key, did you mean max_run"),
         *((plain(f"licences: {given}"), "like {matlab: 20}") for given in ("{matlab: -1}", "[matlab]")),
         (down("queue: all, users: [ann]", PLAIN), "leave one out"),
-        (down("users: [ann]", f"{PLAIN}reserve: queues\n"), "not simulated with reserve: queues"),
     ],
 )
 def test_a_mistake_is_one_message(text: str, words: str) -> None:

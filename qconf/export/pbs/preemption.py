@@ -164,13 +164,9 @@ def read_tiers(config: SiteConfig, server: Server, scheduler: Scheduler, warning
                 f"{queue.name}: jobs of {others} do not preempt it, those of {', '.join(reached)} do; all was taken"
             )
         queues.append(queue.model_copy(update={"tier": tiers[queue.name], "preempted": mode if reached else "off"}))
-    reserve = "nodes" if config.nodes and config.reserve == "nodes" else "cores"
-    if config.reserves_nothing:
-        warnings.append(
-            "sched_config: strict_ordering is not True, so PBS reserves nothing for jobs that wait; with queues whose "
-            "jobs preempt those of others a reservation for the first job is simulated"
-        )
-    elif config.reservation_depth != 1:
+    kept = config.reserve == "nothing" or (config.nodes and config.reserve == "nodes")
+    reserve = config.reserve if kept else "cores"
+    if config.reservation_depth != 1:
         depth = "all" if config.reservation_depth is None else config.reservation_depth
         warnings.append(
             f"backfill_depth = {depth}: with queues whose jobs preempt those of others one reservation is simulated"

@@ -111,21 +111,17 @@ class _Reader(Reader):
             **shape,
         }
         tiered = len({queue.tier for queue in shape["queues"]}) > 1
-        by_queue = shape["mode"] == "shared" and (parts["reserve"], parts["reservation_depth"]) == ("queues", 1)
-        if "nodes" in shape and shape["mode"] == "hybrid" and parts["reserve"] == "queues":
-            parts["reserve"] = "cores"  # one reservation per partition
         suspended = [queue.name for queue in shape["queues"] if queue.preempted == "suspend"]
         if suspended and counted:
             self.warnings.append(
                 f"{', '.join(suspended)}: suspended jobs keep their GPUs and memory in Slurm, and give them back "
                 "in the simulator until they go on"
             )
-        if tiered or ("nodes" in shape and not by_queue):
+        if tiered:
             if (parts["reserve"], parts["reservation_depth"]) != ("cores", 1):
-                what = "tiers" if tiered else "types of nodes"
-                self.warnings.append(f"reservations of each partition: with {what} one for all is simulated")
+                self.warnings.append("reservations of each partition: with tiers one for all is simulated")
             parts |= {"reserve": "cores", "reservation_depth": 1}
-        elif "nodes" in shape and self.fills_nodes_best:
+        elif "nodes" in shape and self.fills_nodes_best and parts["reserve"] == "queues":
             parts["reserve"] = "queue_nodes"
         return parts
 

@@ -256,17 +256,19 @@ ReservationName=course StartTime=2026-01-05T08:00:00 EndTime=2026-01-05T18:00:00
 """
 
 
-@pytest.mark.parametrize(("text", "what"), [(RESERVED, "shortpools"), (FOR_ANN, "reservations for users")])
-@pytest.mark.parametrize("parameters", ["bf_busy_nodes,bf_job_part_count_reserve=1", "bf_job_part_count_reserve=3"])
-def test_what_is_kept_goes_with_one_reservation(tmp_path, text, what, parameters):
+@pytest.mark.parametrize("text", [RESERVED, FOR_ANN])
+@pytest.mark.parametrize(
+    ("parameters", "reserving"),
+    [("bf_busy_nodes,bf_job_part_count_reserve=1", ("queues", 1)), ("bf_job_part_count_reserve=3", ("cores", 3))],
+)
+def test_what_is_kept_goes_with_reservations_of_several_jobs(tmp_path, text, parameters, reserving):
     (tmp_path / "slurm.conf").write_text(
         f"SchedulerParameters={parameters}\nNodeName=n[1-4] CPUs=8\nPartitionName=p Nodes=ALL\n"
     )
     (tmp_path / "reservations").write_text(text)
     done = written("init", "--from-slurm", tmp_path / "slurm.conf", "--downtimes", tmp_path / "reservations")
-    assert f"reservations of several jobs: with {what} one for all is simulated" in done.stderr
     config = parse(done.stdout)
-    assert (config.reserve, config.reservation_depth) == ("cores", 1)
+    assert (config.reserve, config.reservation_depth) == reserving
     assert len(config.shortpools) + len(config.downtime) == 1
 
 

@@ -105,8 +105,9 @@ def test_windows_follow_the_clock_of_the_site():
     )
 
 
-def test_every_simulation_keeps_it():
-    config = whole(POOL)
+@pytest.mark.parametrize("reserving", [{}, {"reserve": "queues"}, {"reservation_depth": 3}])
+def test_every_simulation_keeps_it(reserving):
+    config = whole(POOL, **reserving)
     # The first would run into Monday's hours, the second ends by 8, the third is short.
     period = jobs([7 * HOUR] * 3, [5, 3, 4], [3 * HOUR, HOUR, 2 * HOUR], config)
     expected = [11 * HOUR, 0, 0]

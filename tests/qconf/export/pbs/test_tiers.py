@@ -168,18 +168,18 @@ def test_what_no_configuration_has_a_word_for_is_a_warning():
 
 
 @pytest.mark.parametrize(
-    ("strict", "depth", "said"),
+    ("strict", "depth", "reserve", "said"),
     [
-        ("false", 10, "PBS reserves nothing for jobs that wait; with queues whose jobs preempt"),
-        ("True", 10, "backfill_depth = 10: with queues whose jobs preempt those of others one reservation"),
-        ("True", 1, None),
+        ("false", 10, "nothing", None),
+        ("True", 10, "cores", "backfill_depth = 10: with queues whose jobs preempt those of others one reservation"),
+        ("True", 1, "cores", None),
     ],
 )
-def test_what_express_queues_change_of_reservations_is_said(scheduler, strict, depth, said):
+def test_what_express_queues_change_of_reservations_is_said(scheduler, strict, depth, reserve, said):
     server = Server.parse(listing("workq:\nfirst: Priority = 400", f"backfill_depth = {depth}"))
     derived = derive(server, cores=16, scheduler=scheduler(f"strict_ordering: {strict} ALL"))
     assert derived.config.has_tiers
-    assert (derived.config.reserve, derived.config.reservation_depth) == ("cores", 1)
+    assert (derived.config.reserve, derived.config.reservation_depth) == (reserve, 1)
     found = [each for each in derived.warnings if "one reservation" in each or "reserves nothing" in each]
     assert len(found) == (said is not None)
     assert said is None or said in found[0]
