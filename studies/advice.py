@@ -162,11 +162,11 @@ def looked_up(family: str, values: Floats) -> Prior:
 def advice(log: Log, prior: Prior, options: AutoOptions) -> dict[str, list[Summary]]:
     """Evaluate `auto`, trained on the months before each month, and the fixed orders; summaries by name and month."""
     every = prepare_periods(log.history, log.base, strategies=["fcfs-easy"]).every
-    found = fixed_orders(every.folds, every.around)
+    found = fixed_orders(every.folds, every.test)
     for name, kind in (("auto", ""), ("points", POINTS)):
         found[name] = [
-            evaluate(fold, "auto", around, climb(training, options, prior=prior)[kind]).summary
-            for fold, around, training in zip(every.folds, every.around, every.training, strict=True)
+            evaluate(fold, "auto", test, climb(training, options, prior=prior)[kind]).summary
+            for fold, test, training in zip(every.folds, every.test, every.training, strict=True)
         ]
     return found
 

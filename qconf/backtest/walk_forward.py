@@ -27,7 +27,7 @@ from qconf.history.periods import DAY, FEWEST, Window
 from qconf.parallel import Shared, parallel_map
 from qconf.prediction.runtimes import with_estimates
 from qconf.recommend.checkpoint import Checkpoint, Failure
-from qconf.strategies import Proposal, check, gathered, names, propose, registry
+from qconf.strategies import Proposal, check, grouped_by_package, names, propose, registry
 from qconf.strategies import settings as all_settings
 from qconf.strategies.ahead import Computed, compute_ahead, learn
 from qconf.strategies.plain import undistinguished
@@ -118,10 +118,10 @@ def _prepared(
     about |= recorded | {"strategies": list(compared)}
     bounds = {label: (start, end) for label, start, end in periods}
     training = _training_sets(history, base, [bounds[fold.training] for fold in folds], chosen["epoch_days"])
-    around = _test_periods(history, base, folds, warmup_days * DAY, from_log=from_log)
-    counts = [len(each) - int(each.counted(fold.start).sum()) for fold, each in zip(folds, around, strict=True)]
+    test = _test_periods(history, base, folds, warmup_days * DAY, from_log=from_log)
+    counts = [len(each) - int(each.counted(fold.start).sum()) for fold, each in zip(folds, test, strict=True)]
     folds = [replace(fold, warmup_jobs=count) for fold, count in zip(folds, counts, strict=True)]
-    every = _Folds(tuple(folds), tuple(training), tuple(around), chosen, checkpoint)
+    every = _Folds(tuple(folds), tuple(training), tuple(test), chosen, checkpoint)
     return Prepared(base, every, compared, chain, skipped, chosen | about)
 
 
@@ -155,7 +155,7 @@ class _Folds:
 
     folds: tuple[Fold, ...]
     training: tuple[TrainingSet, ...]
-    around: tuple[Period, ...]  #: test periods, with their warm-up
+    test: tuple[Period, ...]  #: test periods, with their warm-up
     settings: Mapping[str, Any]
     checkpoint: Checkpoint | None = None
 
@@ -220,7 +220,7 @@ class Prepared:
         moving = [name for name in self.names if self.chain and name not in REFERENCES]
         apart = [name for name in self.names if name not in ("static", *moving)]
         # A single worker gets the smallest units, so that an interrupted run loses least.
-        groups = gathered(apart) if workers > 1 else [(name,) for name in apart]
+        groups = grouped_by_package(apart) if workers > 1 else [(name,) for name in apart]
         each = [_Call((i,), own) for i in folds for own in groups]
         chains = [_Call(tuple(folds), (name,), "chain") for name in moving]
         return [_Call(tuple(folds), ("static",), "once"), *each, *chains]
@@ -257,7 +257,7 @@ class Prepared:
             folds=list(self.every.folds),
             skipped=self.skipped,
             results=results,
-            averages=averages(results, objective, fixed_orders(self.every.folds, self.every.around), tails),
+            averages=averages(results, objective, fixed_orders(self.every.folds, self.every.test), tails),
             base=self.base,
             objective=objective,
             notes=notes(results),
@@ -313,7 +313,7 @@ def _made(
                 proposals = (results[place][0] for results in reversed(found))
                 last = next((each.config for each in proposals if isinstance(each, Proposal)), None)
                 proposal = every.proposed(i, name, last)
-            result = evaluate(every.folds[i], name, every.around[i], proposal)
+            result = evaluate(every.folds[i], name, every.test[i], proposal)
             results.append((proposal, replace(result, seconds=time.perf_counter() - began)))
         found.append(results)
     return found
@@ -342,26 +342,26 @@ def plan_folds(
     return folds, skipped
 
 
-def fixed_orders(folds: Sequence[Fold], around: Sequence[Period]) -> dict[str, list[Summary]]:
+def fixed_orders(folds: Sequence[Fold], periods: Sequence[Period]) -> dict[str, list[Summary]]:
     """Simulate each order of `FIXED` on all test periods, with one list of jobs and equal priorities."""
 
     def summary(order: str, fold: Fold, each: Period) -> Summary:
         return evaluate(fold, order, each, Proposal(undistinguished(each.base, order))).summary
 
-    return {order: [summary(order, *each) for each in zip(folds, around, strict=True)] for order in FIXED}
+    return {order: [summary(order, *each) for each in zip(folds, periods, strict=True)] for order in FIXED}
 
 
-def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldResult:
+def evaluate(fold: Fold, name: str, period: Period, proposed: Proposed) -> FoldResult:
     """Simulate a proposal on a test period with its warm-up; if there is none or it fails, the current one."""
-    base = around.base
+    base = period.base
     fallback, proposal = ("", proposed) if isinstance(proposed, Proposal) else (str(proposed), Proposal(base))
     try:
-        schedule = proposal.simulate(around)
+        schedule = proposal.simulate(period)
     except UnroutableError as error:
         fallback, proposal = str(error), Proposal(base)
-        schedule = proposal.simulate(around)
-    counted = around.counted(fold.start)
-    outcome, log = Outcome(around, schedule, counted), [*proposal.decisions, *proposal.refused(around, counted)]
+        schedule = proposal.simulate(period)
+    counted = period.counted(fold.start)
+    outcome, log = Outcome(period, schedule, counted), [*proposal.decisions, *proposal.refused(period, counted)]
     return FoldResult(
         period=fold.label,
         strategy=name,
@@ -370,7 +370,7 @@ def evaluate(fold: Fold, name: str, around: Period, proposed: Proposed) -> FoldR
         fallback=fallback,
         not_exportable=proposal.not_exportable,
         decisions=log,
-        fixed=tuple(fixed_violations(base, proposal.config, around.binding)),
+        fixed=tuple(fixed_violations(base, proposal.config, period.binding)),
         daily=_daily(outcome, fold),
     )
 

@@ -80,7 +80,7 @@ class Multifactor:
         """Most points for walltime and size together."""
         return sum(max((points for _, points in classes), default=0) for classes in (self.classes, self.sizes))
 
-    def behind(self, walltime: int, cores: int) -> int:
+    def nice(self, walltime: int, cores: int) -> int:
         """Return `most` minus the points of a job of this walltime (seconds) and size: its nice value."""
         pairs = ((self.classes, walltime), (self.sizes, cores))
         return self.most - sum(next((points for bound, points in each if value <= bound), 0) for each, value in pairs)

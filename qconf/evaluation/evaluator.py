@@ -82,7 +82,7 @@ class CachedEvaluator:
         for q in range(len(system.queues)):
             members = np.flatnonzero(jobs.queue == q)
             if members.size:
-                one = alone(system, q)
+                one = single_partition(system, q)
                 key = (e, one.queues[0], system.order, system.backfill, members.tobytes())
                 if key not in self._known:
                     own = replace(jobs.take(members), queue=np.zeros(members.size, dtype=np.int64))
@@ -92,7 +92,7 @@ class CachedEvaluator:
         return out
 
 
-def alone(system: System, q: int) -> System:
+def single_partition(system: System, q: int) -> System:
     """Return a system with the partition of queue `q` as the whole machine, and a single queue that admits all jobs."""
     queue = replace(system.queues[q], name="all", cores=(1, MAX_CORES), walltime=(0, MAX_DURATION))
     owned = dict(queue.partition_nodes)

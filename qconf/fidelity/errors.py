@@ -75,8 +75,8 @@ class Starts:
 
 def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | None) -> tuple[Column, ...]:
     if leave_out is not None:
-        window = without(window, leave_out[window.rows] & window.there)
-    there = window.there
+        window = without_jobs(window, leave_out[window.rows] & window.unstarted)
+    there = window.unstarted
     submit = window.period.workload.submit[there]
     since = np.maximum(submit, window.begin)
     start = window.simulate(config)[there] if there.any() else submit
@@ -91,7 +91,7 @@ def _columns(i: int, window: LogWindow, config: SiteConfig, leave_out: Mask | No
     )
 
 
-def without(window: LogWindow, gone: Mask) -> LogWindow:
+def without_jobs(window: LogWindow, gone: Mask) -> LogWindow:
     """Return a window without the masked jobs."""
     rows, state = np.flatnonzero(~gone), window.period.state
     period = replace(window.period.take(rows), state=None if state is None else state.take(rows))

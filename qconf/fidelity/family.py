@@ -192,7 +192,7 @@ def _dedicated(recorded: Recorded, windows: Sequence[LogWindow], history: Histor
         moments = np.arange(first, window.end - HOUR, HOUR)
         if not moments.size:
             continue
-        inside = window.there & (window.start < window.end)
+        inside = window.unstarted & (window.start < window.end)
         begun_in = np.histogram(window.start[inside], np.append(moments, moments[-1] + HOUR))[0]
         idle = timeline.least_between(moments, moments + HOUR)
         w = window.period.workload

@@ -100,7 +100,7 @@ class LogWindow:
     rows: Column  #: position of each job in `Recorded`
 
     @property
-    def there(self) -> Mask:
+    def unstarted(self) -> Mask:
         """Mask of the jobs that wait at `begin` or are submitted later, shape (n,)."""
         return self.start >= self.begin
 
@@ -159,7 +159,7 @@ def cut(recorded: Recorded, spans: Sequence[tuple[int, int]]) -> tuple[LogWindow
         began = np.maximum(recorded.start[rows], taken.workload.submit)
         begun = replace(taken, state=fitting(taken.workload, began, begin, period.base.machine.cores))
         window = LogWindow(begin, end, begun, recorded.start[rows], recorded.gone[rows], rows)
-        if window.there.any():
+        if window.unstarted.any():
             found.append(window)
     return tuple(found)
 

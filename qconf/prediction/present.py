@@ -144,7 +144,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         qos=np.array([position.get(_qos(job, config, queue)[0], -1) for job, queue in kept], dtype=np.int64),
         qos_names=[qos.name for qos in config.qos],
     )
-    workload = needing(workload, kept, config)
+    workload = with_needs(workload, kept, config)
     if nodes is not None and (astray := sum(any(name in nodes.lost for name, _ in job.on) for job, _ in kept)):
         warnings["a job runs on a node that is out of service: it is taken to be on others"] += astray
     start = [UNSTARTED if job.start is None else job.start for job, _ in kept]
@@ -160,7 +160,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
     return Ahead(now, present, system, tuple(job for job, _ in kept), tuple(left_out), counted, users)
 
 
-def needing(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig) -> Workload:
+def with_needs(jobs: Workload, kept: Sequence[tuple[Job, int]], config: SiteConfig) -> Workload:
     """Return the jobs with their dependencies, licences, array limits and requests of chunks."""
     order = np.argsort(jobs.submit, kind="stable")
     table = pd.DataFrame({name: [getattr(kept[row][0], name) for row in order] for name in ("job_id", "needs")})

@@ -83,7 +83,7 @@ class RunTimes:
             rest -= part
         if not shares:
             return least + (1.0 - least) * np.linspace(0, 1, STEPS + 1)
-        return likely(np.concatenate(shares), np.concatenate(weights), np.concatenate(closed))
+        return final_fractions(np.concatenate(shares), np.concatenate(weights), np.concatenate(closed))
 
 
 ALL = "*"  #: stands for all users
@@ -169,7 +169,7 @@ def with_estimates(history: History, *configs: SiteConfig) -> History:
 AGED = 0.5 ** (np.arange(MOST - 1, -1, -1) / HALF)  #: weights of the last jobs of a kind, the oldest first
 
 
-def likely(shares: Floats, weights: Floats, closed: NDArray[np.bool_]) -> Floats:
+def final_fractions(shares: Floats, weights: Floats, closed: NDArray[np.bool_]) -> Floats:
     """Return quantiles of the final fractions of ended (`closed`) and of running jobs.
 
     Kaplan and Meier, JASA 53, 1958: the weight of a running job goes to the jobs that ran for longer; if there is none,
@@ -189,7 +189,7 @@ def likely(shares: Floats, weights: Floats, closed: NDArray[np.bool_]) -> Floats
     return np.asarray(points[np.minimum(np.searchsorted(cumulated, levels - 1e-9), points.size - 1)])
 
 
-def together(rng: np.random.Generator, user: Column) -> Floats:
+def correlated_uniforms(rng: np.random.Generator, user: Column) -> Floats:
     """Return a uniform number for each job, correlated for jobs of one user (a Gaussian copula)."""
     of_user = rng.standard_normal(int(user.max(initial=-1)) + 2)[user]  # -1, of no user, is the last
     of_job = rng.standard_normal(user.size)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, Quota, Schedule, State, System, Workload, simulate
 from qconf.parallel import parallel_map
-from qconf.prediction.runtimes import RunTimes, sample, together
+from qconf.prediction.runtimes import RunTimes, correlated_uniforms, sample
 
 Column = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -104,7 +104,7 @@ class Sampler:
     def draw(self, run: int, days: int = AHEAD) -> Draw:
         """Return the draw of simulation number `run`; the same number gives the same draw."""
         rng, w, now = np.random.default_rng([self.seed, run]), self.present.workload, self.present.state.begin
-        drawn = np.ceil(sample(self.shares, together(rng, w.user)) * w.walltime).astype(np.int64)
+        drawn = np.ceil(sample(self.shares, correlated_uniforms(rng, w.user)) * w.walltime).astype(np.int64)
         runtime = np.clip(drawn, self.elapsed + 1, np.maximum(w.walltime, self.elapsed + 1))
         if self.past is None:
             none = np.empty(0, dtype=np.int64)

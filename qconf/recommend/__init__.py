@@ -27,7 +27,7 @@ from qconf.recommend.doubts import doubts
 from qconf.recommend.evaluator import Evaluator
 from qconf.recommend.fidelity import Fidelity
 from qconf.recommend.ladder import best_queues, choose, ladder, shown_rows
-from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row, among
+from qconf.recommend.recommendation import Curve, Evaluated, Recommendation, Row, in_scope
 from qconf.recommend.training import Check
 from qconf.strategies import baselines, registry
 from qconf.strategies import check as check_strategies
@@ -118,8 +118,8 @@ def recommend(
             each()
 
     rows = evaluator.rows(names, progress or (lambda *_: None), beside)
-    candidates = among(rows, scope)
-    nobody_waits = quiet(training, [each.date(each.span[0])[:7] for each in earlier])
+    candidates = in_scope(rows, scope)
+    nobody_waits = low_waits(training, [each.date(each.span[0])[:7] for each in earlier])
     best = None if nobody_waits else choose(candidates, evaluator.compare, least_gain)
     needless = [row for row in candidates if not row.needs]
     found = replace(
@@ -157,7 +157,7 @@ def _checked(
     return replace(found, near=near, doubts=odd, verdict="CHECK" if odd else found.verdict)
 
 
-def quiet(training: TrainingSet, months: Sequence[str]) -> str:
+def low_waits(training: TrainingSet, months: Sequence[str]) -> str:
     """Return a sentence if jobs hardly wait, with the earlier months that an order would have helped; else no text."""
     wait, *before = (float(of_base(each).means[0, 0]) for each in (training.period, *training.earlier))
     if wait >= FLOORS[0]:

@@ -80,7 +80,7 @@ class Evaluator:
         return None if self.check is None or self.check(self.training.base) else self.check
 
     @cached_property
-    def there(self) -> tuple[str, ...]:
+    def installed(self) -> tuple[str, ...]:
         """The needs of the current configuration, which are installed already."""
         return () if self.needs is None or self.checked is None else tuple(self.needs(self.training.base))
 
@@ -275,7 +275,7 @@ class Evaluator:
         config = proposal.config
         needs: tuple[str, ...] = ()
         if self.needs is not None and not proposal.not_exportable:
-            needs = tuple(each for each in self.needs(config) if each not in self.there)
+            needs = tuple(each for each in self.needs(config) if each not in self.installed)
         return replace(
             row,
             config=config,

@@ -13,9 +13,9 @@ from dataclasses import replace
 from qconf.config import POLICY, SiteConfig
 from qconf.config.points import points_of
 from qconf.evaluation.bootstrap import BootstrapResult
-from qconf.recommend.recommendation import EQUAL, Row, Rung, among
+from qconf.recommend.recommendation import EQUAL, Row, Rung, in_scope
 from qconf.strategies import baselines
-from qconf.strategies.nodes import alone, given_whole
+from qconf.strategies.nodes import given_whole, gives_nodes_alone
 
 #: Kinds of change, from the smallest to the largest; the ground is no change.
 RUNGS = ("nothing", "points", "order", "reservation delay", "policy", "boundaries", "partitions and pool")
@@ -69,7 +69,7 @@ def _changes(part: str, base: SiteConfig, config: SiteConfig) -> bool:
     if part == "shortpools":
         return base.shortpools != config.shortpools
     if part == "sharing":
-        return alone(base) != alone(config)
+        return gives_nodes_alone(base) != gives_nodes_alone(config)
     took_over = base.mode == config.mode == "shared" and config.is_formula and not base.is_formula
     if part == "starvation" and took_over and any(queue.starvation is not None for queue in base.queues):
         return "eligible_time >=" not in config.order  # a formula keeps the starvation periods in this form
@@ -126,7 +126,7 @@ def choose(rows: Sequence[Row], compare: Compare, least_gain: float) -> Row | No
 
 def best_queues(rows: Sequence[Row], chosen: Row | None, compare: Compare, least_gain: float) -> Rung | None:
     """Return the best row that changes queues: that of `choose`, else the highest expected gain; None if none gains."""
-    own = among(rows, "queues")
+    own = in_scope(rows, "queues")
     row = chosen if chosen in own else choose(own, compare, least_gain)
     row = row or best_of([each for each in own if each.eligible and each.bootstrap and each.bootstrap.expected > 0])
     if row is None:

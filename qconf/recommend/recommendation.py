@@ -179,7 +179,7 @@ class Recommendation:
     @property
     def candidates(self) -> list[Row]:
         """The rows from which the winner was chosen."""
-        return among(self.rows, self.settings.get("answer", "any"))
+        return in_scope(self.rows, self.settings.get("answer", "any"))
 
     @property
     def recommends_queues(self) -> bool:
@@ -192,6 +192,6 @@ class Recommendation:
         return next(row for row in self.rows if row.name == self.winner)
 
 
-def among(rows: Sequence[Row], scope: str) -> list[Row]:
+def in_scope(rows: Sequence[Row], scope: str) -> list[Row]:
     """Return the candidate rows of a scope: all for ``any``, else those that change queues, and ``current``."""
     return [row for row in rows if scope == "any" or row.of_queues or row.name == "current"]

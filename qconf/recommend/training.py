@@ -16,7 +16,7 @@ from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableE
 from qconf.evaluation.targets import target_results
 from qconf.parallel import Shared, parallel_map
 from qconf.recommend.checkpoint import Checkpoint, Failure, Proposals
-from qconf.strategies import Proposal, gathered, registry, variants
+from qconf.strategies import Proposal, grouped_by_package, registry, variants
 from qconf.strategies.ahead import Computed, compute_ahead, learn
 
 WHOLE = "whole"  # the whole history as a part; its proposals are the ones to load
@@ -126,7 +126,7 @@ def _tasks(wanted: Sequence[tuple[str, str]], workers: int, parts: Parts) -> lis
     names: dict[str, list[str]] = {}
     for name, part in wanted:
         names.setdefault(part, []).append(name)
-    tasks = [(part, own) for part in names for own in gathered(names[part])]
+    tasks = [(part, own) for part in names for own in grouped_by_package(names[part])]
     return sorted(tasks, key=lambda task: _cost(task, parts), reverse=True)
 
 

@@ -17,7 +17,7 @@ from qconf.history.periods import DAY
 from qconf.recommend.decide import gain_and_interval, percent
 from qconf.recommend.last import Gain
 from qconf.report.charts import Figure
-from qconf.report.columns import COLUMNS, beside
+from qconf.report.columns import COLUMNS, further_columns
 from qconf.report.frames import period_frame
 from qconf.report.html import METHOD, page, settings_rows
 from qconf.report.impact import short
@@ -58,14 +58,14 @@ def is_comparison(found: Backtest) -> bool:
     return "period" not in found.settings
 
 
-def running(found: Backtest) -> str:
+def current_strategy(found: Backtest) -> str:
     """Return the strategy that stands for what the site runs: `current`, or without a configuration `shared`."""
     return CURRENT if CURRENT in found.strategies else "shared"
 
 
 def advise(found: Backtest) -> Advice:
     """Return the advice: the exportable strategy that would have gained most, its gain, and who would have lost."""
-    here, what = running(found), OBJECTIVE_TEXTS[found.objective]
+    here, what = current_strategy(found), OBJECTIVE_TEXTS[found.objective]
     better = [each for each in found.averages if each.strategy != here and each.against[here].reduction > 0]
     better.sort(key=lambda each: -each.against[here].reduction)
     real = [each for each in better if not _results(found, each.strategy, "not_exportable")]
@@ -279,8 +279,8 @@ def render_backtest(
     inputs: Sequence[Mapping[str, str]] = (),
 ) -> str:
     """Return the page of a backtest or a comparison, with `figures` from `qconf.report.figures`."""
-    last, comparison, here = found.folds[-1].label, is_comparison(found), running(found)
-    columns = beside(each.means for each in found.averages)
+    last, comparison, here = found.folds[-1].label, is_comparison(found), current_strategy(found)
+    columns = further_columns(each.means for each in found.averages)
 
     def shown(average: Average) -> list[str]:
         (change, worse, *_), easy = against(average, here), against(average, "fcfs-easy")

@@ -96,7 +96,7 @@ PREEMPTION = ("preempted", "suspended", "work_lost")
 OTHERWISE = 0.01  #: least relative difference of `bsld` from our slowdown that is worth a column
 
 
-def beside(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
+def further_columns(found: Iterable[Mapping[str, float]]) -> tuple[Column, ...]:
     """Return a page's further columns: fairness, preemption, and the other bounded slowdown if it differs.
 
     `bsld` differs only for jobs that run less than ten seconds; with few such jobs both columns have the same numbers.

@@ -54,12 +54,12 @@ def _use(outcomes: Sequence[Uses]) -> Iterator[list[str]]:
                 name,
                 "memory, GiB" if resource == "memory" else resource.replace("_", " "),
                 count(values["there"] / scale),
-                _beside(count(each["used"] / scale / 3600) for each in both),
-                _beside(number(100 * each["utilization"], 1) for each in both),
-                _beside(number(100 * each["fragmentation"], 1) for each in both),
+                _before_after(count(each["used"] / scale / 3600) for each in both),
+                _before_after(number(100 * each["utilization"], 1) for each in both),
+                _before_after(number(100 * each["fragmentation"], 1) for each in both),
             ]
         if name != ALL_NODES:
-            spent = _beside(count(each[name].node_seconds / 3600) for each in outcomes)
+            spent = _before_after(count(each[name].node_seconds / 3600) for each in outcomes)
             yield [name, "nodes", "", spent, "", ""]
 
 
@@ -70,12 +70,12 @@ def _waits(outcomes: Sequence[Uses]) -> Iterator[list[str]]:
         row = [name]
         for which in ("ran", "meant"):
             both = [getattr(each[name], which) for each in outcomes]
-            row.append(_beside(count(each["jobs"]) for each in both))
-            row += [_beside(hours(each[key]) for each in both) for key in ("mean_wait", "p95_wait")]
+            row.append(_before_after(count(each["jobs"]) for each in both))
+            row += [_before_after(hours(each[key]) for each in both) for key in ("mean_wait", "p95_wait")]
         yield row
 
 
-def _beside(texts: Iterator[str]) -> str:
+def _before_after(texts: Iterator[str]) -> str:
     """Write what is, and after an arrow what would be; once where both are the same."""
     return " -> ".join(dict.fromkeys(texts))
 

@@ -92,7 +92,7 @@ def tables(found: Prediction, timezone: str, width: int, loaded: Loaded | None =
     """Yield the tables and lines: the jobs, those not predicted, the idle cores, the days after loading."""
     clock, now, last = clocks(found, timezone), found.ahead.now, horizon(found)
     yield Text(f"{clock(now)}: {found.running} jobs run, {len(found.starts)} wait")
-    yield Text(f"cores in use by the plan until {clock(last)}: {spark(found, now, last, min(width - 50, 60))}")
+    yield Text(f"cores in use by the plan until {clock(last)}: {sparkline(found, now, last, min(width - 50, 60))}")
     if found.runs and width < ONE_LINE:
         yield from _two_lines(found.starts[:MOST], clock)
     else:
@@ -174,7 +174,7 @@ def _then(loaded: Loaded, clock: Clock) -> Iterator[Table | Text]:
     yield table
 
 
-def spark(found: Prediction, begin: int, end: int, width: int) -> str:
+def sparkline(found: Prediction, begin: int, end: int, width: int) -> str:
     """Return a bar of characters for the fraction of cores in use, from `begin` to `end`."""
     edges, used = cores_in_use(found, begin, end)
     means, place = [], 0

@@ -16,7 +16,7 @@ from qconf.recommend import Recommendation
 from qconf.report import verdict, wording
 from qconf.report.changes import definitions, site_pairs
 from qconf.report.charts import Figure
-from qconf.report.columns import COMPARISON, beside, columns
+from qconf.report.columns import COMPARISON, columns, further_columns
 from qconf.report.exported import Exported
 from qconf.report.formulas import order_in_words
 from qconf.report.html import METHOD, page, setting, settings_rows
@@ -93,14 +93,14 @@ def render(
         "resource": r.resource,
         "advice": first,
         "change": r.proposes,
-        "sure": list(verdict.sure(r)),
+        "sure": list(verdict.certainty(r)),
         "needs": list(verdict.needs(r, exported)) or ["nothing beside the batch system"],
         "losers": [] if r.impact is None else losers(r.impact),
         "history": history,
         "fidelity": None if r.near is None else wording.fidelity_text(r.near),
         "zone": "UTC" if history is None else history.timezone,
         "baselines": ("current", *baselines(r.base)),
-        "columns": (*COMPARISON, *beside(row.test.overall for row in r.rows if row.test is not None)),
+        "columns": (*COMPARISON, *further_columns(row.test.overall for row in r.rows if row.test is not None)),
         "groups": list(_groups(r)),
         "group_columns": GROUPS,
         "node_tables": list(node_tables(r)),

@@ -101,7 +101,7 @@ def _snapshot(exported: Exported) -> str:
     return f"{command} > now.txt, then tune with --current now.txt"
 
 
-def sure(found: Recommendation) -> Iterator[str]:
+def certainty(found: Recommendation) -> Iterator[str]:
     """Yield how sure the gain is: the interval over the resamples, changed months, the fidelity grade."""
     rows = [found.row] if found.proposes else [row for row in found.candidates if row.bootstrap is not None]
     best = max(rows, key=lambda row: -1.0 if row.bootstrap is None else row.bootstrap.expected, default=None)

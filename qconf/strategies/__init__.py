@@ -31,7 +31,7 @@ def registry() -> dict[str, Strategy]:
     return {strategy.name: strategy for strategy in sorted(found, key=lambda each: each.position)}
 
 
-def gathered(names: Sequence[str]) -> list[tuple[str, ...]]:
+def grouped_by_package(names: Sequence[str]) -> list[tuple[str, ...]]:
     """Group strategies by package: those of a package share cached results when they run in one process."""
     found: dict[str, tuple[str, ...]] = {}
     for name in names:

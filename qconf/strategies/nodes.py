@@ -26,7 +26,7 @@ def without_gpus(training: TrainingSet) -> NDArray[np.bool_]:
     return found
 
 
-def alone(config: SiteConfig) -> list[bool]:
+def gives_nodes_alone(config: SiteConfig) -> list[bool]:
     """Return whether each type of nodes, then each queue, gives jobs nodes alone."""
     return [*(each.exclusive for each in config.nodes), *(queue.exclusive for queue in config.queues)]
 
@@ -38,7 +38,7 @@ def given_whole(config: SiteConfig, *, exclusive: bool) -> SiteConfig:
     return config.with_each(lambda _: {"exclusive": False}, nodes=nodes)
 
 
-def both_ways(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, QueueConfig] | None:
+def off_and_on_gpu_nodes(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, QueueConfig] | None:
     """Return a queue without GPU nodes, and the queue with all GPU nodes; None if the site has only one kind."""
     own = queue.nodes or tuple(each.name for each in config.nodes)
     with_gpus = {each.name for each in config.nodes if each.gpus}
@@ -66,7 +66,7 @@ class GpuNodes(_OfNodes):
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
         """Whether some queue could use GPU nodes and others."""
-        return any(both_ways(base, queue) is not None for queue in base.queues)
+        return any(off_and_on_gpu_nodes(base, queue) is not None for queue in base.queues)
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
         """Open GPU nodes to queues without GPU jobs, or close them."""
@@ -75,7 +75,7 @@ class GpuNodes(_OfNodes):
         if base.mode != "shared" or not self.is_baseline_of(base):
             raise NotApplicableError("no queue may use GPU nodes and others")
         for queue, plain in zip(base.queues, without_gpus(training), strict=True):
-            both = both_ways(base, queue) if plain else None
+            both = off_and_on_gpu_nodes(base, queue) if plain else None
             queues.append(queue if both is None else both[self.second])
         config = base.replace(queues=tuple(queues))
         outside = ~has_place(config.system(), training.workload)
@@ -89,7 +89,7 @@ class Sharing(_OfNodes):
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
         """Whether some type of nodes or some queue gives jobs nodes alone."""
-        return any(alone(base))
+        return any(gives_nodes_alone(base))
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
         """Give nodes whole, or let jobs share them."""

@@ -26,7 +26,7 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
     return base.reserving().with_each(lambda _: alike, shortpools=shortpools, **plain)
 
 
-def whole(base: SiteConfig) -> SiteConfig:
+def unpartitioned(base: SiteConfig) -> SiteConfig:
     """Return the site without its partitions; all else stays."""
     delay = base.unless_fixed(base.reservation_delay)  # has an effect only on a shared machine
     return base.with_each(lambda _: UNDIVIDED, mode="shared", reserve_after=delay, pool=None)
@@ -52,5 +52,5 @@ STRATEGIES = (
     Baseline("current", 0, lambda base: base, baseline=False),  # always the first that is compared
     Baseline("fcfs-easy", 1, partial(undistinguished, order="fcfs")),
     Baseline("lxf-easy", 2, partial(undistinguished, order="lxf")),
-    Baseline("shared", 3, whole),
+    Baseline("shared", 3, unpartitioned),
 )

@@ -60,11 +60,11 @@ def measured(cell: Cell, names: Sequence[str], months: int, work: Path) -> list[
     base = piece.base()
     folds = prepare_periods(clean(read([piece.log(work, work)]), base), base).every
     waits: dict[str, list[float]] = {name: [] for name in names}
-    for fold, training, around in zip(folds.folds, folds.training, folds.around, strict=True):
+    for fold, training, test in zip(folds.folds, folds.training, folds.test, strict=True):
         for name, strategy, merge in columns():
             if name in waits:
                 proposed = _proposed(strategy, training, {"merge_cores": merge})
-                waits[name].append(evaluate(fold, strategy, around, proposed).summary["mean_wait"])
+                waits[name].append(evaluate(fold, strategy, test, proposed).summary["mean_wait"])
     return [
         Row(cell.seed, cell.limits, cell.load, name, months, round(sum(each) / len(each), 1))
         for name, each in waits.items()

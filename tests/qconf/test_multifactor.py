@@ -69,10 +69,10 @@ def test_other_signs_and_terms_twice_are_no_sum_of_slurm(order):
 def test_points_are_seconds_of_waiting():
     order = Multifactor(((900, 7200), (3600, 3000)), tiers=True)
     assert order.most == 7200
-    assert [order.behind(walltime, 1) for walltime in (1, 900, 901, 3600, 9999)] == [0, 0, 4200, 4200, 7200]
+    assert [order.nice(walltime, 1) for walltime in (1, 900, 901, 3600, 9999)] == [0, 0, 4200, 4200, 7200]
     sized = Multifactor(((900, 7200),), sizes=((8, 100),), weight=50)
     assert sized.most == 7300
-    assert [sized.behind(walltime, cores) for walltime, cores in ((1, 8), (1, 9), (901, 8), (901, 9))] == [
+    assert [sized.nice(walltime, cores) for walltime, cores in ((1, 8), (1, 9), (901, 8), (901, 9))] == [
         0,
         100,
         7200,

@@ -19,7 +19,7 @@ from qconf.export import exporter
 from qconf.history import clean, read
 from qconf.recommend.ladder import RUNGS, rung_of
 from qconf.report.wording import queue_facts
-from qconf.strategies.plain import whole as whole_machine
+from qconf.strategies.plain import unpartitioned as whole_machine
 
 SITE = """
 machine: {name: m, cores: 192}

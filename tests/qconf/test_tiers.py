@@ -11,7 +11,7 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet
-from qconf.report.columns import beside
+from qconf.report.columns import further_columns
 from qconf.strategies import propose
 
 TEXT = """\
@@ -77,7 +77,7 @@ def test_auto_keeps_tiers():
 def test_work_lost_is_a_guard_rail():
     outcome = Outcome(period(), simulate(period().workload, CONFIG.system()))
     assert outcome.summary["preempted"] > 0
-    shown = [column.key for column in beside([outcome.summary.overall])]
+    shown = [column.key for column in further_columns([outcome.summary.overall])]
     assert shown[-3:] == ["preempted", "suspended", "work_lost"]
     lost = GuardValues.of(outcome.summary).lost
     assert lost == outcome.summary["work_lost"] > 0.01

@@ -133,7 +133,7 @@ class Files:
         limited = [throttles.tres(name) for name in throttles.limited(config)]
         weighed = [] if order is None else weights_of_tres(config, order).split(",")
         walltime = whole_minutes(queue)[0] + 60
-        behind = 0 if order is None else self.values["places"][queue.name] + order.behind(walltime, queue.cores[0])
+        behind = 0 if order is None else self.values["places"][queue.name] + order.nice(walltime, queue.cores[0])
         reservations = shortpools.reservations(config, POOL) if shortpools.FILE in files else []
         of_qos = [line.split()[2] for line in self.changes.statements.get(qos.FILE, ()) if line.split()[1] == "qos"]
         return {

@@ -82,8 +82,8 @@ def tails_figure(decisions: Sequence[Mapping[str, Any]]) -> Figure | None:
         )
     longests, cuts = [[row[key] for row in rows] for key in ("longest", "cut")]
     place = {
-        "x": number("longest", "longest wait, times that of first come, first served", domain=around(longests)),
-        "y": number("cut", domain=around(cuts)),
+        "x": number("longest", "longest wait, times that of first come, first served", domain=padded(longests)),
+        "y": number("cut", domain=padded(cuts)),
     }
     marks = {"color": colour("kind", {"chosen": "after", "other prices": "dim"})}
     spec = layers(
@@ -100,7 +100,7 @@ def tails_figure(decisions: Sequence[Mapping[str, Any]]) -> Figure | None:
     return Figure("tails", spec, text)
 
 
-def around(values: Iterable[float]) -> tuple[float, float]:
+def padded(values: Iterable[float]) -> tuple[float, float]:
     """Return the ends of an axis, with room for labels beside marks."""
     found = list(values)
     room = 0.2 * (max(found) - min(found)) or 0.1

@@ -14,7 +14,7 @@ import pandas as pd
 from parsim.metrics.bottleneck import bottleneck
 from qconf.backtest import Backtest
 from qconf.history import History
-from qconf.report.backtest import running
+from qconf.report.backtest import current_strategy
 from qconf.report.charts import STROKES, Figure, Spec, colour, layers, number, panels
 from qconf.report.charts import name as name_axis
 from qconf.report.figures.workload import core_hours
@@ -36,7 +36,7 @@ def backtest_figures(found: Backtest, history: History) -> dict[str, Figure]:
 
 
 def _figures(found: Backtest) -> Iterator[Figure]:
-    present, one = running(found), len(found.folds) == 1
+    present, one = current_strategy(found), len(found.folds) == 1
     periods = "the test period" if one else "each test period"
     references = {EASY: "before"} | ({} if present == EASY else {present: "after"})
     for metric, (name, floor) in RATIOS.items():

@@ -12,7 +12,7 @@ from parsim.model.formula import of_requests
 from qconf.config import PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, ThrottleConfig, format_duration
 from qconf.config.models import DAYS, Settings
 from qconf.evaluation.period import NotApplicableError, TrainingSet, UnroutableError
-from qconf.strategies.nodes import both_ways, without_gpus
+from qconf.strategies.nodes import off_and_on_gpu_nodes, without_gpus
 from qconf.strategies.partitioning.sizes import partition_space, proportional
 from qconf.strategies.partitioning.split_merge import free_name
 
@@ -52,7 +52,7 @@ def on_gpu_nodes(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[st
     workload = training.workload
     for q in np.flatnonzero(without_gpus(training)).tolist():
         queue, members = chosen.queues[q], workload.queue == q
-        both = both_ways(chosen, queue)
+        both = off_and_on_gpu_nodes(chosen, queue)
         if both is None:
             continue
         plain, every = both
@@ -76,7 +76,7 @@ def on_gpu_nodes(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[st
 
 def keeping_cores(training: TrainingSet, chosen: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
     """Yield (name, configuration) in which jobs without GPUs leave some cores of GPU nodes to others."""
-    both = [both_ways(chosen, queue) for queue in chosen.queues]
+    both = [off_and_on_gpu_nodes(chosen, queue) for queue in chosen.queues]
     are_open = [
         each is not None and queue.nodes == each[1].nodes for queue, each in zip(chosen.queues, both, strict=True)
     ]

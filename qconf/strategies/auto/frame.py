@@ -15,7 +15,7 @@ from qconf.config.durations import format_duration
 from qconf.config.multifactor import TIER, Multifactor
 from qconf.config.points import points_of, term
 from qconf.evaluation.period import Period
-from qconf.strategies.nodes import alone, given_whole
+from qconf.strategies.nodes import given_whole, gives_nodes_alone
 
 NEVER = "1e15"  # seconds of waiting that no job reaches
 #: Added to the factor of fairshare, so that a long wait outweighs any use by the user.
@@ -36,7 +36,7 @@ def policy_of(period: Period) -> tuple[str, ...]:
         "fairshare": base.is_fair and free,
         "qos": base.reads_qos and free,
         "shortpools": bool(base.shortpools) and not base.is_fixed("shortpools"),
-        "sharing": any(alone(base)) and not any(map(period.is_fixed, sharing)),
+        "sharing": any(gives_nodes_alone(base)) and not any(map(period.is_fixed, sharing)),
     }
 
     def of_queues(part: str) -> bool:

@@ -173,7 +173,7 @@ def orders_wanted(training: TrainingSet, options: AutoOptions) -> list[Question]
     if not len(training) or training.base.mode == "hybrid":
         return []
     search = _Search(training, options)
-    if search.stuck():
+    if search.fixed_order_paths():
         return []
     return [(of_orders, period, piece) for period in search.periods for piece in search.pieces]
 
@@ -295,8 +295,8 @@ class _Search:
 
     def orders(self, found: dict[str, _Candidate]) -> _Candidate:
         """Return the best order of the waiting jobs; with guarding, with factors that keep the tails short."""
-        if stuck := self.stuck():
-            self.log.append(Orders(note=f"none can be tried: {', '.join(stuck)} is fixed"))
+        if fixed := self.fixed_order_paths():
+            self.log.append(Orders(note=f"none can be tried: {', '.join(fixed)} is fixed"))
             return self.current
         measured = [self.measured(each) for each in self.periods]
         rows = np.array(
@@ -449,7 +449,7 @@ class _Search:
         plain = {delay: self.ordered(order, self.framed(each)).system() for delay, each in first.items()}
         return [(plain[m.delay], self.frame.formula(self.base, self.order(m, self.frame))) for m in self.members]
 
-    def stuck(self) -> list[str]:
+    def fixed_order_paths(self) -> list[str]:
         """Return the fixed paths that keep the order from being changed."""
         plain = self.config(self.members[0], self.frame)
         return ["order"] if self.base.is_fixed("order") else self.violations(plain)

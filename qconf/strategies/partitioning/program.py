@@ -12,10 +12,10 @@ from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.period import TrainingSet, cached
 from qconf.parallel import parallel_map
 from qconf.strategies.base import Proposal, Step, step
-from qconf.strategies.partitioning.apart import Apart
 from qconf.strategies.partitioning.feasible import Floats, feasible_samples
 from qconf.strategies.partitioning.nlp import Minima, minimise
 from qconf.strategies.partitioning.options import DpNlpOptions
+from qconf.strategies.partitioning.queue_waits import QueueWaits
 from qconf.strategies.partitioning.sizes import PartitionSpace, Sizes, data_warnings, proportional
 from qconf.strategies.partitioning.surrogate import DEGREES, PENALTIES, Surrogate, UnfittedError, fit, near
 
@@ -305,7 +305,7 @@ class Program:
         if not inside or before >= self.budget:
             return nodes, wait
         while len(self.simulated) < self.budget:
-            division = Apart(self.of_queues, self.feasible).next(self.ranked()[:NEAREST])
+            division = QueueWaits(self.of_queues, self.feasible).next(self.ranked()[:NEAREST])
             if division is None:
                 break
             self.simulate([division], "move")

@@ -183,8 +183,8 @@ def test_regret_is_against_the_best_order_that_stays_known_in_hindsight(history,
     for order in FIXED:
         alike = Proposal(undistinguished(base, order))
         rows[order] = [
-            Outcome(around, alike.simulate(around), around.counted(fold.start))
-            for fold, around in zip(every.folds, every.around, strict=True)
+            Outcome(test, alike.simulate(test), test.counted(fold.start))
+            for fold, test in zip(every.folds, every.test, strict=True)
         ]
     seen, scores = 0.0, dict.fromkeys(rows, 0.0)
     for i, first in enumerate(rows["fcfs"]):

@@ -19,7 +19,7 @@ from qconf.history import clean, read
 from qconf.prediction.calibration import Calibration
 from qconf.prediction.loading import loading
 from qconf.prediction.results import predict
-from qconf.prediction.runtimes import STEPS, RunTimes, likely, sample, together
+from qconf.prediction.runtimes import STEPS, RunTimes, correlated_uniforms, final_fractions, sample
 from qconf.report.figures.ahead import ahead_figures
 from qconf.report.prediction import render_prediction, tables
 from qconf.snapshot import Closure, Job, Snapshot
@@ -151,7 +151,7 @@ def test_a_user_without_a_past_is_like_all_others():
 
 def test_jobs_that_run_have_run_so_long_at_least():
     shares, closed = np.array([0.1, 0.5, 0.5]), np.array([True, False, False])
-    found = likely(shares, np.ones(3), closed)
+    found = final_fractions(shares, np.ones(3), closed)
     assert (found == 0.1).mean() == pytest.approx(1 / 3, abs=0.05)
     assert ((found > 0.5) & (found <= 1)).mean() == pytest.approx(2 / 3, abs=0.05)
 
@@ -164,7 +164,7 @@ def test_shares_are_linear_between_quantiles():
 
 def test_jobs_of_one_user_run_alike():
     users = np.array([0, 0, 1] + [-1] * 2)
-    drawn = np.array([together(np.random.default_rng(i), users) for i in range(2000)])
+    drawn = np.array([correlated_uniforms(np.random.default_rng(i), users) for i in range(2000)])
     found = np.corrcoef(drawn.T)
     assert 0.2 < found[0, 1] < 0.4
     assert abs(found[0, 2]) < 0.1

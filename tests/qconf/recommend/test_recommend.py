@@ -16,7 +16,7 @@ from qconf.recommend import GuardRails, recommend
 from qconf.recommend.decide import decide
 from qconf.recommend.evaluator import Evaluator
 from qconf.recommend.ladder import RUNGS, best_queues, choose, ladder, rung_of
-from qconf.recommend.recommendation import BOUNDARIES, among
+from qconf.recommend.recommendation import BOUNDARIES, in_scope
 from qconf.strategies import Proposal, propose, settings, variants
 from qconf.strategies.base import Recorded
 from tests.qconf.fidelity import logs
@@ -365,7 +365,7 @@ def chosen(*rows, least_gain=0.02, better=(), likely=(), scope="any"):
         return resampled() if row.name in better else resampled(sure=0.7 if row.name not in likely else 0.9)
 
     base = small.recommendation()
-    best = choose(among(rows, scope), compare, least_gain)
+    best = choose(in_scope(rows, scope), compare, least_gain)
     here = replace(
         base,
         rows=[base.rows[0], *rows],

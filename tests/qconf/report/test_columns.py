@@ -6,7 +6,7 @@ import pytest
 
 from parsim.metrics import METRICS
 from qconf.report import frames
-from qconf.report.columns import COLUMNS, UNITS, beside
+from qconf.report.columns import COLUMNS, UNITS, further_columns
 from tests.qconf.report import small
 
 
@@ -39,8 +39,8 @@ def test_a_table_may_choose_the_decimals():
 
 def test_the_other_slowdown_has_a_column_where_it_differs():
     alike, other = ({"mean_bounded_slowdown": 20.0, "bsld": value} for value in (19.99, 19.5))
-    assert [each.key for each in beside([alike, alike])] == ["spread_users"]
-    assert [each.key for each in beside([alike, other])] == ["bsld", "spread_users"]
+    assert [each.key for each in further_columns([alike, alike])] == ["spread_users"]
+    assert [each.key for each in further_columns([alike, other])] == ["bsld", "spread_users"]
 
 
 def test_comparison_is_long_and_complete():

@@ -88,10 +88,10 @@ def test_undo_is_the_snapshot_first_where_there_is_none(current):
 def test_how_sure_it_is_has_the_grades():
     found = changed(near=NEAR)
     grade = "Fidelity grade B: simulated from what ran at the begin of 12 windows, 80 %"
-    assert grade in list(verdict.sure(found))[-1]
+    assert grade in list(verdict.certainty(found))[-1]
     graded = replace(found, graded=with_grade(found.base, Grade("D", 0.4, 3.0, 90, 12)).fidelity)
-    assert "The configuration carries fidelity grade D: 40 %" in list(verdict.sure(graded))[-1]
-    assert list(verdict.sure(changed())) == [
+    assert "The configuration carries fidelity grade D: 40 %" in list(verdict.certainty(graded))[-1]
+    assert list(verdict.certainty(changed())) == [
         "Over 100 resamples of the test days the gain is +31.0 (+21.0 to +41.0) %: 100 % of the resamples gain."
     ]
 

@@ -23,7 +23,7 @@ AT_ONCE = 1000  # moves that are checked against the constraints at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class QueueWaits:
     """Each queue's contribution to the weighted mean wait, shape (k,), seconds, by simulated division.
 
     A wait falls in steps, where the next wide job fits. Between two simulated sizes the step is equally likely
@@ -48,7 +48,7 @@ class Apart:
                 if moved is None:
                     break
                 nodes = moved
-            total = sum(float(_hoped(*curve, nodes[q : q + 1])[0]) for q, curve in enumerate(curves))
+            total = sum(float(_least(*curve, nodes[q : q + 1])[0]) for q, curve in enumerate(curves))
             ends.append((round(total, 3), nodes))
         new = [each for each in ends if tuple(each[1].tolist()) not in self.simulated]
         if new:
@@ -67,7 +67,7 @@ class Apart:
         most = self.feasible.total - int(self.feasible.low.sum())
         count = np.unique(np.geomspace(1, max(most, 1), max(FEWEST, MOST // nodes.size**2)).astype(np.int64))
         change = np.array(
-            [_hoped(*curve, own + np.array([[0], [-1], [1]]) * count) for curve, own in zip(curves, nodes, strict=True)]
+            [_least(*curve, own + np.array([[0], [-1], [1]]) * count) for curve, own in zip(curves, nodes, strict=True)]
         )
         change -= change[:, :1]
         change[:, 1][nodes[:, None] - count < self.feasible.low[:, None]] = np.inf
@@ -82,7 +82,7 @@ class Apart:
             yield from moved[self.feasible.excess(moved) == 0]
 
 
-def _hoped(sizes: Sizes, parts: Floats, at: NDArray[np.int64]) -> Floats:
+def _least(sizes: Sizes, parts: Floats, at: NDArray[np.int64]) -> Floats:
     """Return optimistic waits at some sizes; below the simulated ones the first slope goes on, above them it is 0."""
     if sizes.size == 1:
         return np.full(at.shape, parts[0])
