@@ -22,7 +22,7 @@ NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
 def inert(text: str, *, lines: bool = False) -> str:
-    r"""Write what is invisible in a text as JSON would: ``\u001b``; of `lines` their ends and tabs stay.
+    r"""Return a text with invisible characters escaped as in JSON: ``\u001b``; with `lines` line ends and tabs stay.
 
     >>> print(inert("a\x1b[31mb\u202ec\n"))
     a\u001b[31mb\u202ec\n

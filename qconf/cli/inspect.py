@@ -93,7 +93,7 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _gpus(found: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
-    """Yield what there is to say of GPUs in a line, and which resource is the bottleneck."""
+    """Yield (title, text) for the use of GPUs, and for the bottleneck resource."""
     from qconf.text import TERMS
 
     if found is None:

@@ -50,7 +50,7 @@ def _printable(value: str) -> str:
 
 
 def form(of: Any) -> str:  # noqa: ANN401 - a field of a model, or any type
-    """Say what is allowed as far as a field and its type do: by a description, or by what there is to choose from."""
+    """Return the allowed values of a field or type in words: the field's description, or the type's choices."""
     if of is bool:
         return "true or false"
     if get_origin(of) is Literal:
@@ -62,7 +62,7 @@ def form(of: Any) -> str:  # noqa: ANN401 - a field of a model, or any type
 
 
 def _whole(least: int, most: int | None = None, text: str = "") -> Any:  # noqa: ANN401 - as pydantic has it
-    """Return the bounds of a whole number, and what `form` says of them."""
+    """Return the bounds of a whole number, with their description for `form`."""
     bounds = f"a whole number from {least} {'up' if most is None else f'to {most}'}"
     return Field(ge=least, le=most, description=text or bounds)
 

@@ -26,7 +26,7 @@ from qconf.config.writing import dump
 from qconf.errors import InputError
 from qconf.inert import shorten
 
-#: What is allowed where the model does not say it, by the name of a key, or by that of its part and its own.
+#: Descriptions of allowed values that the model lacks, by key, or by part and key.
 _ALLOWED = {
     "queues.partition": (
         "a whole number of cores from 0 up, or of nodes of each of several types, like {cpu: 40, gpu: 4}"

@@ -40,8 +40,8 @@ def too_many(
 ) -> Iterator[TooMany]:
     """Yield chunks that jobs of a queue may request in numbers that start under the base and never under `other`.
 
-    The log shows which kinds of chunks the jobs of a queue request; the queue's limits show how wide a job may be.
-    Tested is the widest admitted job, made of one kind of chunk; one of several queues that admit it has to be able to
+    The log shows which kinds of chunks the jobs of a queue request; the queue's limits show how wide a job may be. The
+    widest admitted job, made of one kind of chunk, is tested: one of the queues that admit the job must be able to
     start it. The `jobs` are in the queues of the base; `takers` pairs these with queues of `other` that admit some of
     their jobs.
     """

@@ -37,7 +37,7 @@ def outages(config: SiteConfig, epoch: int, timezone: str) -> tuple[Outage, ...]
 def windows(found: Sequence[Outage], system: System, begin: int, users: Sequence[str] = ()) -> Iterator[Window]:
     """Yield the outages that end after `begin` as windows; machine-wide if the system has no such partition.
 
-    `users` names the jobs' users by number. If the simulator cannot tell users apart, an outage of some is for all.
+    `users` names the jobs' users by number. If the simulator cannot tell users apart, an outage of some applies to all.
     """
     apart = system.mode != "multiqueue"
     names, queues = system.partition_names, [queue.name for queue in system.queues]

@@ -53,7 +53,7 @@ def order_warnings(config: SiteConfig, workload: Workload) -> list[str]:
 
 
 def _of_estimates(config: SiteConfig, workload: Workload) -> str:
-    """Say how good the run time estimates of the order are and how they change waits; or why there are none."""
+    """Return sentences on the errors of the order's run time estimates and their effect, or why there are none."""
     if not workload.estimate.any():
         return "the history tells of no job that ended before another came: estimate is the walltime"
     true, expected = workload.effective_runtime, workload.expected_runtime

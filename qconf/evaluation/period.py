@@ -205,7 +205,7 @@ class Period:
 
     @cached_property
     def _names(self) -> dict[str, NDArray[np.object_]]:
-        """Whose each job is, by what throttles may count together, shape (n,) each."""
+        """The user, group and other owners of each job by which throttles count jobs, shape (n,) each."""
         found = {}
         for each in get_args(Whose):
             number, name = whose(self.workload, each)

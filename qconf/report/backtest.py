@@ -64,7 +64,7 @@ def current_strategy(found: Backtest) -> str:
 
 
 def advise(found: Backtest) -> Advice:
-    """Return the advice: the exportable strategy that would have gained most, its gain, and who would have lost."""
+    """Return the advice: the exportable strategy with the largest gain, that gain, and who would wait longer."""
     here, what = current_strategy(found), OBJECTIVE_TEXTS[found.objective]
     better = [each for each in found.averages if each.strategy != here and each.against[here].reduction > 0]
     better.sort(key=lambda each: -each.against[here].reduction)

@@ -27,7 +27,7 @@ LABEL = (
     "datum.value < 86400 ? datum.value / 3600 + ' h' : datum.value / 86400 + ' d'"
 )
 BEFORE, AFTER = "before", "after"
-#: How before and after are told apart: by darkness and by dashes, and only then by colour.
+#: Before and after differ in darkness and in dashes, so they need no colour.
 PAIR: Spec = {"domain": [BEFORE, AFTER], "range": ["var(--before)", "var(--after)"]}
 DASHES: Spec = {"domain": [BEFORE, AFTER], "range": [[5, 3], [1, 0]]}
 

@@ -75,7 +75,7 @@ def _fact(group: Group, key: str, name: str) -> str:
 
 
 def fairness(before: Summary, after: Summary) -> str:
-    """Return a sentence on how alike users are served, before and after; empty if the log names too few."""
+    """Return a sentence on how equally users are served, before and after; empty if the log names too few."""
     then, now = before["spread_users"], after["spread_users"]
     if not (math.isfinite(then) and math.isfinite(now)):
         return ""

@@ -76,7 +76,7 @@ def _waits(outcomes: Sequence[Uses]) -> Iterator[list[str]]:
 
 
 def _before_after(texts: Iterator[str]) -> str:
-    """Write what is, and after an arrow what would be; once where both are the same."""
+    """Return the value before, an arrow, and the value after; one value if both are equal."""
     return " -> ".join(dict.fromkeys(texts))
 
 

@@ -13,7 +13,7 @@ from qconf.text import grouped
 
 WAITS = (0, 6, 24, 72)  #: hours
 FIRST = 1e20  #: a formula gives more to jobs that go before all others alone
-#: What a job is counted by: its unit, and how many a formula has of it.
+#: Units in which a job gets points, and the size of each in units of the formula.
 _UNITS = {
     "eligible_time": ("hour that it has waited", HOUR),
     "walltime": ("hour of walltime that it asks for", HOUR),
@@ -28,7 +28,7 @@ _UNITS = {
 
 
 def in_points(config: SiteConfig) -> str:
-    """Return a sentence on what gives a job points; empty if the order is not a sum of points."""
+    """Return a sentence on how a job gets points; empty if the order is not a sum of points."""
     points = points_of(config.order)
     if points is None or len(points) == 1:
         return ""
@@ -62,7 +62,7 @@ def typical_table(config: SiteConfig) -> NodeTable | None:
     jobs = dict.fromkeys([*reading.jobs(), Job(longest, reading.cores[0], reading.priority)])
     values = [reading.value(job, [HOUR * each for each in WAITS]) for job in jobs]
     if points_of(config.order) is None and (least := min((each[0] for each in values if each[0] > 0), default=0.0)):
-        values = [each / least for each in values]  # what a formula counts in is nothing that a person knows
+        values = [each / least for each in values]  # users do not know the formula's units
     return NodeTable(
         "Points of typical jobs as they wait",
         ("job", *(f"after {each} h" if each else "new" for each in WAITS)),
@@ -86,7 +86,7 @@ def _starving(reading: Reading) -> Iterator[str]:
 
 
 def _points(texts: list[str]) -> str:
-    """Write a list, the first of which says what is counted."""
+    """Return a list in words; the first text begins with a number of points."""
     number, rest = texts[0].split(" ", 1)
     return _and([f"{number} point{'s' * (number != '1')} {rest}", *texts[1:]])
 

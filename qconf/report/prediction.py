@@ -143,7 +143,7 @@ def _spans(start: Start, clock: Clock) -> list[str]:
 
 
 def idle(found: Prediction) -> str:
-    """Say what job would start now."""
+    """Return which new jobs would start now, in words."""
     if not found.gaps:
         return "no core is idle for a new job now"
     lasts = ["as long as it likes" if gap.seconds is None else format_duration(gap.seconds) for gap in found.gaps]
@@ -154,7 +154,7 @@ def idle(found: Prediction) -> str:
 
 
 def rests(found: Prediction) -> str:
-    """Say what the intervals are based on."""
+    """Return the basis of the intervals in words."""
     if found.checked:
         return f"intervals: {found.runs} simulations, widened by {found.checked} earlier predictions that came true"
     return f"intervals: {found.runs} simulations as they are; too few earlier predictions came true to widen them"

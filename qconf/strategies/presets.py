@@ -25,8 +25,8 @@ class Preset:
         return base.replace(machine=base.machine.model_copy(update={"whole_nodes": False}))
 
 
-#: Kondameedi and Vadhiyar, CCGrid 2017: the settings of the text, and the nearest reading of what it leaves open. The
-#: section or table is beside each; docs/research/paper.md has the effect of each one alone.
+#: Kondameedi and Vadhiyar, CCGrid 2017: the settings of the text, and the nearest reading if it leaves one open, each
+#: with its section or table; docs/research/paper.md has the effect of each alone.
 PAPER = Preset(
     {
         # Section II.A.

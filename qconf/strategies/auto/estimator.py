@@ -1,6 +1,6 @@
 """The estimator of `auto`: the expected effect of each order at a site, from many logs and from the site's months.
 
-Estimated are, for each member of a family, the differences to first come, first served in the logarithms of mean wait,
+For each member of a family it estimates the differences to first come, first served in the logarithms of mean wait,
 bounded slowdown and longest wait, and the excess of the longest waits over those that the site has seen. The prior is
 the mean over many machines (``prior.json``, written by ``python -m studies.advice``) and has the weight of `STRENGTH`
 months. Each known month of the site has weight one, or less if it has few jobs. A month without waits has differences
