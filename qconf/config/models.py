@@ -324,7 +324,7 @@ class QOSConfig(Model):
     """A quality of service: its priority and exemptions, and the jobs that have it unless the log says otherwise."""
 
     name: User
-    priority: Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)] = 0.0
+    priority: Annotated[float, Field(ge=-1e10, le=1e10, allow_inf_nan=False)] = 0.0
     target: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] | None = None
     exempt: Annotated[tuple[Annotated[str, AfterValidator(_exemption)], ...], BeforeValidator(_exemptions)] = ()
     usage_factor: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0

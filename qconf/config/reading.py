@@ -40,7 +40,7 @@ _ALLOWED = {
     "throttles": "a list like [{each: user, max_run: 10}, {group: physics, max_run_cores: 512}]",
     "qos": "a list like [{name: gold, priority: 100, target: 2}, {name: urgent, exempt: [max_run], users: [ann]}]",
     "qos.name": "a name as logs have it, 1 to 256 characters",
-    "qos.priority": "a number from -1e9 to 1e9",
+    "qos.priority": "a number from -1e10 to 1e10",
     "qos.target": "an expansion factor, a number from 1 up",
     "exempt": f"a list of {', '.join(EXEMPTIONS)}, or {ALL_LIMITS}",
     **dict.fromkeys(("qos.users", "qos.groups", "qos.accounts"), "a list of names as logs have them"),

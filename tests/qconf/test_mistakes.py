@@ -126,7 +126,10 @@ def hours(of: str) -> str:
         (qos("groups: [staff]", "users: [ann]"), "qos[1].users = [ann]: ann stands in qos[0] too"),
         (qos("{qos: gold, ", "{qos: gld, "), "throttles[1].qos = gld: no QOS has this name, did you mean gold?"),
         (qos("{each: qos, ", "{each: qos, qos: silver, "), "has each: qos and qos"),
-        (qos("priority: 100", "priority: high"), "qos[0].priority = high: not allowed here: a number from -1e9 to 1e9"),
+        (
+            qos("priority: 100", "priority: high"),
+            "qos[0].priority = high: not allowed here: a number from -1e10 to 1e10",
+        ),
         (qos("exempt: all", "exemptions: all"), "qos[2].exemptions = all: no such key"),
         # throttles and the depth of reservations
         (

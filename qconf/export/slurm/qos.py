@@ -26,7 +26,7 @@ from qconf.export.slurm.throttles import (
     word_of,
 )
 from qconf.export.slurm.throttles import of_queue as resources_of_queue
-from qconf.history.times import slurm_limit
+from qconf.history.times import LIMIT, slurm_limit
 
 FILE = "classes.sacctmgr"
 OVER = "OverPartQOS"  #: flag: limits of a job's QOS override those of its partition's QOS
@@ -143,6 +143,8 @@ def read_table(path: str | Path) -> dict[str, dict[str, str]]:
             message = f"{len(cells)} columns where the header has {len(columns)}"
             raise InputError(message, file=path, line=at, value=line[:60], fix="give whole lines")
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=False))
+        if not re.fullmatch(r"[0-9]{0,10}", priority := row.get("Priority", "")):
+            raise InputError("is no whole number", file=path, line=at, field="Priority", value=priority)
         name = row.pop("Name")
         found[name] = dict(_words(row))
     return found
@@ -175,7 +177,7 @@ def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:
     for word, value in words.items():
         if of := limit_of(word):
             simulated = not of_queue or word in _OF_QUEUES or of[1].startswith(RESOURCES)
-            found += [f"{word}={value}"] if number(word, value) is None or not simulated else []
+            found += [f"{word}={value}"] if not (number(word, value) and simulated) else []
         elif word == "Flags":
             others = [flag for flag in value.split(",") if flag not in _FLAGS]
             found += [f"Flags={','.join(others)}"] if others else []
@@ -191,7 +193,7 @@ def bounded(fields: Mapping[str, str], words: Mapping[str, str]) -> dict[str, st
     found = dict(fields)
     for key, word in (("maxnodes", "MaxTRES=node"), ("maxtime", "MaxWall")):
         own, value = found.get(key, "UNLIMITED"), words.get(word, "")
-        amounts = [each for each in (own, value) if re.fullmatch(r"[0-9][0-9:-]*", each)]
+        amounts = [each for each in (own, value) if LIMIT.fullmatch(each)]
         if value and amounts:
             found[key] = min(amounts, key=slurm_limit)
     return found
@@ -207,7 +209,8 @@ def cores(bounds: tuple[int, int], words: Mapping[str, str]) -> tuple[int, int] 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:
     """Return the limits of a queue from the words of its partition's QOS."""
-    return {name: int(words[word]) for word, name in _OF_QUEUES.items() if words.get(word, "").isdigit()}
+    found = {name: number(word, words.get(word, "")) for word, name in _OF_QUEUES.items()}
+    return {name: most for name, most in found.items() if most is not None and most < FREE}
 
 
 def _factor(words: Mapping[str, str]) -> float:

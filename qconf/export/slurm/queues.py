@@ -160,13 +160,21 @@ def _remarks(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str
         yield f"{name}: Hidden=YES: a queue like the others here"
 
 
+def _number(fields: Fields, word: str, default: str = "1") -> int:
+    """Return the whole number that a partition has for a word. Raises ValueError."""
+    text = fields.get(word.lower(), default)
+    if not text.isdecimal():
+        raise ValueError(f"{word}={text} is no whole number")
+    return int(text)
+
+
 class Partition:
     """A partition that jobs can enter: its queue, and the values for mode and priorities."""
 
     def __init__(self, queue: QueueConfig, fields: Fields, hosts: frozenset[str], cores: int) -> None:
         self.queue, self.fields, self.hosts, self.cores = queue, fields, hosts, cores
         self.name = queue.name
-        self.tier, self.factor = (int(fields.get(key, "1")) for key in ("prioritytier", "priorityjobfactor"))
+        self.tier, self.factor = (_number(fields, word) for word in ("PriorityTier", "PriorityJobFactor"))
         self.priority = float(max(1, self.factor if self.factor > 1 else self.tier))
         self.exclusive = fields.get("oversubscribe", "").upper() == "EXCLUSIVE"
 
@@ -230,7 +238,11 @@ class Reader:
                 self.warnings.append(f"{name}: left out, no job can enter it")
                 return None
             fit: dict[str, Any] = {"cores": bounds, "walltime": (0, upto)} | self.routes.get(name, {})
-            fit |= self.limits.get(fields.get("qos", ""), {})
+            limits = self.limits.get(fields.get("qos", ""), {})
+            if 0 in limits.values():
+                self.warnings.append(f"{name}: left out, its QOS {fields['qos']} lets no job run")
+                return None
+            fit |= limits
             access = self._access(fields)
             billing = fields.get("tresbillingweights", "").replace(" ", "") or None
             if billing is not None and not re.fullmatch(BILLING, billing):
@@ -248,18 +260,19 @@ class Reader:
         """Return the usable cores of each node of a partition."""
         most = fields.get("maxcpuspernode", "UNLIMITED").upper()
         each = [self.conf.nodes[host] for host in hosts if host in self.conf.nodes]
-        return each if most in UNLIMITED else [min(cores, int(most)) for cores in each]
+        return each if most in UNLIMITED else [min(cores, _number(fields, "MaxCPUsPerNode")) for cores in each]
 
     def _cores(self, fields: Fields, usable: list[int], room: int) -> tuple[int, int] | None:
         """Return the range of cores of a partition's jobs; None if no job fits."""
-        least, most = int(fields.get("minnodes", "0")), fields.get("maxnodes", "UNLIMITED").upper()
+        least, most = _number(fields, "MinNodes", "0"), fields.get("maxnodes", "UNLIMITED").upper()
         if least > len(usable) > 0:
             return None
         narrowest = 1 + (sum(sorted(usable)[: least - 1]) if usable else (least - 1) * self.size) * (least > 1)
         widest = MAX_CORES if room == self.total else room
         if most not in UNLIMITED:
             unequal = len({*usable}) > 1 or self.size == 1
-            widest = sum(sorted(usable, reverse=True)[: int(most)]) if usable and unequal else int(most) * self.size
+            nodes = _number(fields, "MaxNodes")
+            widest = sum(sorted(usable, reverse=True)[:nodes]) if usable and unequal else nodes * self.size
             widest = min(widest, self.total)
         return (narrowest, widest) if narrowest <= min(widest, room) else None
 

@@ -362,3 +362,39 @@ def test_access_comes_back(tmp_path):
     assert any("by size alone" in note for note in exporter("slurm")().notes(config))
     assert "AllowGroups=x,y AllocNodes=l1,l2 DenyAccounts=bad" in line
     assert slurm_read(tmp_path, "ClusterName=machine\nNodeName=n[1-8]\n" + line).config == config
+
+
+QOS_TABLE = "Name|Priority|GrpJobs|MaxJobsPU|MaxWall\nnormal|0|||\n"
+
+
+def test_numbers_of_a_qos_that_nothing_reaches_are_no_limits(tmp_path):
+    (tmp_path / "qos").write_text(QOS_TABLE + "of_a|4294967295|99999999999|2147483648|999-99999999999:00\n")
+    text = NODES + "PartitionName=a Nodes=ALL QOS=of_a MaxTime=60\n"
+    found = slurm_read(tmp_path, text, qos=tmp_path / "qos").config
+    assert not found.queue("a").limited
+    assert found.queue("a").walltime == (0, 3600)
+    (tmp_path / "qos").write_text(QOS_TABLE + "fast|4294967295|||\n")
+    assert slurm_read(tmp_path, text, qos=tmp_path / "qos").config.qos[-1].priority == 2**32 - 1
+
+
+def test_a_partition_whose_qos_lets_no_job_run_is_left_out(tmp_path):
+    (tmp_path / "qos").write_text(QOS_TABLE + "drained|0|0||\nslow|0|8|0|\n")
+    text = (
+        NODES + "PartitionName=a Nodes=ALL QOS=drained\nPartitionName=b Nodes=ALL QOS=slow\nPartitionName=c Nodes=ALL\n"
+    )
+    found = slurm_read(tmp_path, text, qos=tmp_path / "qos")
+    assert found.config.names == ("c",)
+    assert "a: left out, its QOS drained lets no job run" in found.warnings
+    assert "b: left out, its QOS slow lets no job run" in found.warnings
+
+
+@pytest.mark.parametrize("word", ["PriorityTier", "PriorityJobFactor", "MinNodes", "MaxNodes", "MaxCPUsPerNode"])
+def test_a_word_of_a_partition_that_is_no_number_is_named(word, tmp_path):
+    with pytest.raises(InputError, match=rf"slurm.conf, line 4: .*{word}=1e3 is no whole number"):
+        slurm_read(tmp_path, f"{NODES}PartitionName=a Nodes=ALL {word}=1e3\n")
+
+
+def test_a_priority_of_a_qos_that_is_no_number_is_named(tmp_path):
+    (tmp_path / "qos").write_text(QOS_TABLE + "fast|1K|||\n")
+    with pytest.raises(InputError, match=r"qos, line 3: Priority = '1K': is no whole number"):
+        slurm_read(tmp_path, NODES + "PartitionName=a Nodes=ALL\n", qos=tmp_path / "qos")
