@@ -218,9 +218,9 @@ class Prepared:
         """Return the units of work; several workers get whole families, whose strategies share results."""
         folds = range(len(self.every.folds))
         moving = [name for name in self.names if self.chain and name not in REFERENCES]
-        apart = [name for name in self.names if name not in ("static", *moving)]
+        single = [name for name in self.names if name not in ("static", *moving)]
         # A single worker gets the smallest units, so that an interrupted run loses least.
-        groups = grouped_by_package(apart) if workers > 1 else [(name,) for name in apart]
+        groups = grouped_by_package(single) if workers > 1 else [(name,) for name in single]
         each = [_Call((i,), own) for i in folds for own in groups]
         chains = [_Call(tuple(folds), (name,), "chain") for name in moving]
         return [_Call(tuple(folds), ("static",), "once"), *each, *chains]

@@ -37,8 +37,8 @@ def route(named: Column, admitted: Sequence[Mask]) -> Column:
 def qos_of(config: SiteFields, logged: Texts, user: Texts, account: Texts, group: Texts, queue: Texts) -> Texts:
     """Return the name of each job's QOS, empty for none, shape (J,).
 
-    It is the log's if the configuration has it, else the first that lists the user, the account, the group or the
-    queue, in this order. For a job without an account its group stands in.
+    The log's QOS counts if the configuration has it, else the first QOS that lists the user, the account, the group or
+    the queue, in this order. For a job without an account its group stands in.
     """
     found = np.full(logged.size, "", dtype=object)
     lists: tuple[tuple[Texts, dict[str, str]], ...] = (
@@ -168,7 +168,7 @@ def beside_shortpools(config: SiteFields, kept: int, cores: Column, queue: Colum
 def kept_off(config: SiteFields, cores: Column, walltime: Column, queue: Column | None = None) -> Mask:
     """Mark the jobs that never start beside shortpools: too long for the gaps and too wide beside them, shape (J,).
 
-    `queue` is the index of each job's queue; without it, marked are jobs that no queue can start. With nodes of several
+    `queue` is the index of each job's queue; without it a job is marked if no queue can start it. With nodes of several
     types no job is marked: `qconf.history.chunks.without_time` does that.
     """
     if config.nodes:

@@ -74,7 +74,7 @@ class CachedEvaluator:
         """Return the weighted sum of the waits of each queue in epoch `e`, shape (Q,)."""
         epoch = self.training.epochs[e][1]
         weight, state = epoch.weight, epoch.begun(system)
-        if state is not None or not _apart(jobs, system):
+        if state is not None or not _independent(jobs, system):
             waits = simulate(jobs, system, state).wait
             weighted = waits.astype(np.float64) if weight is None else weight * waits
             return np.asarray(np.bincount(jobs.queue, weighted, len(system.queues)), dtype=np.float64)
@@ -102,7 +102,7 @@ def single_partition(system: System, q: int) -> System:
     return replace(system, cores=queue.partition, mode="partitioned", queues=(queue,), node_types=types)
 
 
-def _apart(jobs: Workload, system: System) -> bool:
+def _independent(jobs: Workload, system: System) -> bool:
     """Return whether every job runs on its queue's own partition, so that queues do not interact."""
     if system.mode != "partitioned" or jobs.has_needs or system.windows or system.throttles or system.is_fair:
         return False

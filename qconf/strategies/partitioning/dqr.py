@@ -195,7 +195,7 @@ class _Search:
 
     def merge(self) -> bool:
         """Try to merge each mergeable pair; keep the best if it helps."""
-        pairs = mergeable(self.layout, apart=1 if self.options.merge_cores == "adjacent" else 0)
+        pairs = mergeable(self.layout, gap=1 if self.options.merge_cores == "adjacent" else 0)
         return self._best([merged(self.training, self.layout, pair) for pair in pairs])
 
     def _best(self, candidates: list[Candidate], queue: str | None = None) -> bool:

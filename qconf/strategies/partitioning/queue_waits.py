@@ -36,8 +36,8 @@ class QueueWaits:
     def next(self, starts: Sequence[Sizes]) -> Sizes | None:
         """Return the most promising division that is not simulated, by moves between two queues; None if none is left.
 
-        It ends a series of moves that lower the optimistic wait, from one of the starts; if all ends are known, a
-        single move.
+        The division ends a series of moves that lower the optimistic wait, from a start; if all ends are known, it is a
+        single move away.
         """
         curves = self._curves()
         ends: list[tuple[float, Sizes]] = []

@@ -47,7 +47,7 @@ class WaitTable:
     """The contribution of each queue to the weighted mean wait at each size in nodes, seconds.
 
     A size is simulated when it is first needed. Reserved jobs, limits and starvation are ignored, which makes the table
-    an estimate. It is one also if user groups have weights, since all jobs of a queue count with the mean weight.
+    an estimate; so do weights of user groups, since all jobs of a queue count with the mean weight.
     """
 
     def __init__(self, training: TrainingSet, space: PartitionSpace, workers: int = 1) -> None:

@@ -221,10 +221,10 @@ def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
     return "actual run time at half the limit"
 
 
-def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
+def mergeable(layout: Layout, gap: int = 1) -> Iterator[tuple[int, int]]:
     """Yield pairs of queues whose ranges touch or overlap, except the two parts of one split.
 
-    Ranges of cores touch if the least of one is at most `apart` above the most of the other.
+    Ranges of cores touch if the least of one is at most `gap` above the most of the other.
     """
     for i, j in combinations(range(len(layout.config.queues)), 2):
         a, b = layout.config.queues[i], layout.config.queues[j]
@@ -234,7 +234,7 @@ def mergeable(layout: Layout, apart: int = 1) -> Iterator[tuple[int, int]]:
             continue  # a merged queue would admit other users, or charge differently
         if any((a.name in each.queues) != (b.name in each.queues) for each in layout.config.qos):
             continue  # jobs of one queue would get another QOS
-        near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + apart
+        near = max(a.cores[0], b.cores[0]) <= min(a.cores[1], b.cores[1]) + gap
         if near and max(a.walltime[0], b.walltime[0]) <= min(a.walltime[1], b.walltime[1]):
             yield i, j
 

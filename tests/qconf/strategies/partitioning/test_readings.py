@@ -93,7 +93,7 @@ def test_only_ranges_with_a_size_in_common_are_merged_as_printed():
     here = training(site(SHORT, {**LONG, "cores": (9, 16)}))
     layout = Layout.of(here.base)
     assert list(mergeable(layout)) == [(0, 1)]
-    assert list(mergeable(layout, apart=0)) == []
+    assert list(mergeable(layout, gap=0)) == []
     kinds = [
         {step["queues"] for step in steps(propose("dqr", here, {**FEW, "merge_cores": kind}), "merge")}
         for kind in ("adjacent", "common")
