@@ -100,13 +100,7 @@ class Family:
     def depths(self) -> Sequence[int | None]:
         """Numbers of reservations to try; empty if the given configuration allows only its own."""
         given = self.given
-        alone = given.reserve == "cores" and given.held_jobs == "pass" and self.alike
-        return DEPTHS if alone and not (given.shortpools or any(each.users for each in given.downtime)) else ()
-
-    @property
-    def alike(self) -> bool:
-        """Whether all nodes are of one type and no queue has a tier."""
-        return not (self.given.nodes or self.given.has_tiers)
+        return DEPTHS if given.reserve == "cores" and given.held_jobs == "pass" and not given.has_tiers else ()
 
     def _starvation(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
         given = [queue.starvation for queue in self.given.queues]
@@ -134,7 +128,7 @@ class Family:
 
     def _dedicated(self, config: SiteConfig) -> Iterator[tuple[str, SiteConfig]]:
         yield "downtimes as given", config.replace(downtime=self.given.downtime)
-        if self.dedicated and self.alike:
+        if self.dedicated and not (self.given.nodes or self.given.has_tiers):
             yield "dedicated hours of the week", config.replace(downtime=(*self.given.downtime, *self.dedicated))
 
 

@@ -96,7 +96,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
         warnings["no job preempts another: tiers are not simulated where cores are out of service"] += 1
         config = config.with_one_tier()
     if snapshot.cores is not None and snapshot.cores != cores and nodes is None:
-        if snapshot.cores > cores or config.mode != "shared":
+        if snapshot.cores > cores:
             raise InputError(
                 f"the nodes of the snapshot have {snapshot.cores} cores, the machine of the configuration {cores}",
                 field="machine.cores",
@@ -104,6 +104,7 @@ def ahead(snapshot: Snapshot, config: SiteConfig, extra: Sequence[Job] = ()) -> 
             )
         warnings[
             f"the snapshot has nodes of {snapshot.cores} cores, of the machine's {cores}: the others are down"
+            + (", and each partition lacks its share" if config.mode != "shared" else "")
         ] += 1
     there = cores if snapshot.cores is None or nodes is not None else snapshot.cores
     windows = [Window(now, now + FAR, cores - there, known_end=False)] if there < cores else []

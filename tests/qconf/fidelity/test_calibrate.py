@@ -73,14 +73,14 @@ def test_the_depth_is_searched_only_where_there_can_be_one():
 
 
 @pytest.mark.parametrize("policy", ["shortpools", "tiers"])
-def test_policies_that_go_with_one_reservation_have_a_family(policy):
+def test_shortpools_go_with_any_depth_and_tiers_with_one_reservation(policy):
     changed = {"shortpools": ({"cores": 1, "walltime": HOUR},)}
     if policy == "tiers":
         changed = {"queues": (QueueConfig(name="short", walltime=(0, HOUR), tier=1), QueueConfig(name="long"))}
     given = site(**changed)
     idle = Downtime.model_validate({"begin": "2026-01-05T08:00", "end": "2026-01-05T12:00"})
     found = list(replace(family_of(given), dedicated=(idle,)).changes(given))
-    assert {change.config.reservation_depth for change in found} == {1}
+    assert ({change.config.reservation_depth for change in found} == {1}) == (policy == "tiers")
     assert any(change.part == "dedicated" for change in found) == (policy == "shortpools")
 
 

@@ -127,6 +127,14 @@ def test_another_machine_is_refused():
         predict(Snapshot(1000, (job("a", 8, 10),), 32), SITE)
 
 
+def test_a_divided_machine_may_have_nodes_that_are_down():
+    queues = (QueueConfig(name="work", partition=8), QueueConfig(name="other", partition=8))
+    jobs = (job("a", 6, 100), job("b", 3, 100), replace(job("c", 6, 100), queue="other"))
+    found = predict(Snapshot(1000, jobs, 12), SITE.replace(mode="partitioned", queues=queues))
+    assert "the others are down, and each partition lacks its share" in found.ahead.warnings[0]
+    assert starts(found) == {"a": 1000, "b": 1100, "c": 1000}
+
+
 def test_run_times_are_those_of_jobs_alike_that_ran_as_long():
     model = RunTimes()
     for user, share in [("ann", 0.1)] * 10 + [("ann", 0.3)] * 10 + [("bob", 0.9)] * 20:
