@@ -298,9 +298,16 @@ class _Document:
         for name, value in fields.strategies.items():
             if check_setting is not None and (wrong := check_setting(name, value)):
                 self._note(("strategies", name), wrong)
+        config = SiteConfig.model_construct(fields.model_fields_set, **dict(fields))
+        if not self.problems:
+            try:
+                config.system()
+            except ValueError as error:  # of values that the simulator alone does not let go together
+                where, _, message = str(error).partition(": ")
+                self._note(_steps(where), message)
         if self.problems:
             raise ConfigError(self.source, sorted(self.problems, key=lambda problem: problem.line or 0))
-        return SiteConfig.model_construct(fields.model_fields_set, **dict(fields))
+        return config
 
     def _count_cores(self, data: dict[str, Any]) -> None:
         """Convert partitions and shortpools given as nodes of several types: add their cores."""

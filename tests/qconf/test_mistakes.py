@@ -152,6 +152,10 @@ def hours(of: str) -> str:
         (resources("{gpus: 0}"), "max_run_resources = {gpus: 0}: not allowed here: limits of what nodes have"),
         (resources("{cores: 4}"), "cores have a limit of their own, max_run_cores"),
         (plain("reservation_depth: 3\nreserve: queues"), "reservation_depth = 3: goes with reserve: cores"),
+        (
+            plain("reserve: queues\nheld_jobs: reserve"),
+            "line 3: reserve = queues: queues goes with held_jobs pass only",
+        ),
         # tiers
         (DIVIDED, "queues of different tiers go with mode: shared"),
         (tiers("reserve: nodes"), "queues of different tiers go with reserve: cores or nothing"),
