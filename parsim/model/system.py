@@ -36,7 +36,8 @@ MOST_TIERS = 512
 ORDERS = ("fcfs", "sjf", "ljf", "lxf", "wfp3", FAIRSHARE)
 
 #: Fields of `Queue` that limit running jobs and cores, in total and for each user.
-LIMITS = ("max_run", "max_run_cores", "max_user_run", "max_user_cores")
+TOTAL_LIMITS, USER_LIMITS = ("max_run", "max_run_cores"), ("max_user_run", "max_user_cores")
+LIMITS = (*TOTAL_LIMITS, *USER_LIMITS)
 
 MOST_NODE_CORES = 2**24  #: of a machine whose nodes are told apart
 

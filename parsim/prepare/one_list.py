@@ -13,7 +13,7 @@ from parsim.engine.fast.time_dependent import Limits, OneList
 from parsim.engine.fast.values import Chunk, Epoch
 from parsim.engine.lists.alike import NO_JOB, Lines
 from parsim.model.fairshare import FAIRSHARE
-from parsim.model.system import LIMITS, System
+from parsim.model.system import TOTAL_LIMITS, USER_LIMITS, System
 from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.order import NEVER, NO_LINES, has_user_limits, lines_of, pack_alike, pack_order, wake_ups
 
@@ -64,7 +64,7 @@ def _pack_limits(prepared: Prepared, system: System) -> tuple[Table, NDArray[np.
     queues, queue = system.queues, prepared.workload.queue
     users, user = prepared.users if has_user_limits(system) else (0, np.int64(-1))
     left = np.full((users + 2, len(queues)), NEVER, dtype=kernel.ALLOWANCE)  # the second row is that of no user
-    for part, names in ((left[:1], LIMITS[:2]), (left[2:], LIMITS[2:])):
+    for part, names in ((left[:1], TOTAL_LIMITS), (left[2:], USER_LIMITS)):
         for field, name in zip(("jobs", "cores"), names, strict=True):
             part[field] = [NEVER if getattr(its, name) is None else getattr(its, name) for its in queues]
     rows = np.empty((queue.size, 2), dtype=np.uint32)

@@ -13,7 +13,7 @@ from parsim.engine.fairshare import Fair
 from parsim.model.fairshare import FAIRSHARE
 from parsim.model.formula import of_requests
 from parsim.model.rising import never_falls
-from parsim.model.system import Queue, System
+from parsim.model.system import USER_LIMITS, Queue, System
 from parsim.model.workload import Column
 from parsim.prepare.columns import Prepared, Table
 from parsim.prepare.fairshare import NO_FAIR, lay_out
@@ -110,7 +110,7 @@ def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]
 
 def has_user_limits(system: System) -> bool:
     """Whether some queue has running limits per user."""
-    return any(queue.max_user_run or queue.max_user_cores for queue in system.queues)
+    return any(getattr(queue, name) for queue in system.queues for name in USER_LIMITS)
 
 
 def distinguishes_users(system: System) -> bool:

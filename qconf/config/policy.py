@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from parsim.model.system import TOTAL_LIMITS, USER_LIMITS
+
 #: Parts of the policy, and the fields of a queue that belong to each.
 POLICY: Mapping[str, tuple[str, ...]] = {
-    "limits": ("max_run", "max_run_cores"),
-    "user-limits": ("max_user_run", "max_user_cores"),
+    "limits": TOTAL_LIMITS,
+    "user-limits": USER_LIMITS,
     "starvation": ("starvation",),
     "priorities": ("priority",),
     "fairshare": (),  # whether the order reads shares

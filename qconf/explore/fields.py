@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from parsim.model.system import ORDERS
+from parsim.model.system import LIMITS, ORDERS
 from qconf.config import (
     SCALARS,
     UNDIVIDED,
@@ -33,7 +33,7 @@ from qconf.report.formulas import order_in_words
 _MODES = ("shared", "partitioned", "hybrid")
 #: Keys with a control.
 QUEUE = (
-    *("cores", "walltime", "priority", "max_run", "max_run_cores", "max_user_run", "max_user_cores", "starvation"),
+    *("cores", "walltime", "priority", *LIMITS, "starvation"),
     *("nodes", "tier", "preempted", "reservation", "partition"),
 )
 _FIRST = ("mode", "backfill", "reserve", "reserve_after", "reservation_depth")
