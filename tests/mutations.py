@@ -242,6 +242,8 @@ RULES = [
          "return heads.count[0] == 0", "queues queues-all"),
         ("a node stays idle for head jobs of queues", "plans/queue_head_jobs",
          "if 0 < kept > idle_now(s, types, p, d) - heads.out[d]:", "if False:", "queues queues-all"),
+        ("beside head jobs a job may use what is kept for it", "plans/queue_head_jobs",
+         "if heads.exempt.shape[0] == 0:", "if True:", "shortpool-queues kept-queues"),
         ("so many head jobs by depth", "plans/queue_head_jobs", "return heads.count[0] < heads.depth",
          "return heads.count[0] + 1 < heads.depth", "tests/parsim/test_head_jobs.py"),
         ("limits are planned for top jobs", "gates/planned", "if is_above(gates.each[row], jobs, amount, work,",
