@@ -120,9 +120,7 @@ def _owned(config: SiteFields) -> Iterator[Finding]:
         if unused:
             message = f"has {unused[0]}, which its jobs may not use: they are bound to {', '.join(queue.nodes or ())}"
             yield Finding(f"{at}.partition", message, ("nodes", f"{at}.nodes"))
-    for i, each in enumerate(config.nodes):
-        if each.kept_per_gpu:
-            yield Finding(f"nodes[{i}].kept_per_gpu", "goes with mode: shared", ("mode",))
+    for each in config.nodes:
         path, most = max(config.owned, key=lambda of: of[1].get(each.name, 0))
         difference = each.count - sum(nodes.get(each.name, 0) for _, nodes in config.owned)
         if most.get(each.name, 0) > each.count:

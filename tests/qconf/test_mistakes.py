@@ -87,7 +87,6 @@ def hours(of: str) -> str:
             owned("gpu: 1}}\n  - {name: b, partition: {gpu: 1}", "gpu: 2}}\n  - {name: b, reservation: true"),
             "no job spans partitions where nodes are of several types",
         ),
-        (owned("gpus: 4}", "gpus: 4, kept_per_gpu: 1}"), "kept_per_gpu = 1: goes with mode: shared"),
         (owned("gpus: 4}", "gpus: 4, weight: -1}"), "nodes[1].weight = -1: not allowed here: a whole number from 0 to"),
         (owned("nodes: [gpu]", "partition_nodes: {gpu: 1}"), "no such key: partition takes them"),
         (

@@ -95,6 +95,9 @@ def test_cores_that_are_kept_for_gpus_are_none_of_plain_chunks():
     keeps = only.replace(nodes=[each.model_copy(update={"kept_per_gpu": 2 * (each.gpus > 0)}) for each in only.nodes])
     assert len(never_start(only, keeps, jobs)) == 1
     assert not never_start(keeps, only, jobs)
+    parts = ({"gpu": 3}, {"cpu": 4, "big": 1})
+    assert not never_start(only, only.with_owned(parts), jobs)
+    assert len(never_start(only, keeps.with_owned(parts), jobs)) == 1
 
 
 def test_a_queue_that_admits_more_chunks_than_its_partition_holds_is_said():

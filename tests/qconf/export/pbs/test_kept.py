@@ -26,7 +26,29 @@ nodes:
 queues:
   - {name: work, cores: [1, 192], walltime: [0, 48h]}
 """
+PARTED = """mode: partitioned
+queues:
+  - {name: work, cores: [1, 160], walltime: [0, 48h], partition: {c: 4, g: 1}}
+  - {name: learn, cores: [1, 32], walltime: [0, 48h], partition: {g: 1}}
+"""
 GROUPS = {"c": (4, PLAIN), "g": (2, {**PLAIN, "ngpus": "4"})}
+
+
+def test_nodes_of_partitions_have_what_is_left():
+    server = PbsServer(FRESH)
+    server.load("create resource ngpus type = long, flag = nh")
+    config = parse(SITE.partition("queues:")[0] + PARTED)
+    files = pbs_files(config, current=server.printed(), nodes=held_by(server, GROUPS))
+    assert commands(files["nodes.qmgr"]) == [
+        "set node c1,c2,c3,c4,g1 resources_available.q_work = True",
+        "set node g2 resources_available.q_learn = True",
+        "set node c1,c2,c3,c4 resources_available.cores_without_gpus = 32",
+        "set node g1,g2 resources_available.cores_without_gpus = 24",
+    ]
+    for name in ("queues.qmgr", "nodes.qmgr"):
+        server.load(files[name])
+    again = pbs_files(config, current=server.printed(), nodes=held_by(server, GROUPS))
+    assert [commands(again[name]) for name in ("queues.qmgr", "nodes.qmgr")] == [[], []]
 
 
 def test_nodes_have_what_is_left_and_it_comes_back_and_goes_with_the_undo():

@@ -45,6 +45,12 @@ def test_partitions_of_jobs_without_gpus():
     assert "those without GPUs of work, deep leave the cores" in files["PLAN.md"]
 
 
+def test_partitioned_machines_have_no_form():
+    queues = "queues:\n  - {name: a, partition: {cpu: 6, gpu: 1}}\n  - {name: b, partition: {gpu: 1}}\n"
+    with pytest.raises(ExportError, match="kept_per_gpu on a partitioned machine: Slurm would need a partition"):
+        exported(SITE.partition("queues:")[0] + "mode: partitioned\n" + queues)
+
+
 def test_they_come_back(tmp_path):
     written(tmp_path, exported())
     weights = "PriorityWeightAge=86400\nPriorityMaxAge=1-0\nPriorityWeightPartition=1000\n"
