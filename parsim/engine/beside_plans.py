@@ -1,8 +1,8 @@
-"""A visit to a waiting list beside what is planned: top jobs, head jobs of queues, cores out of service.
+"""A visit to a waiting list beside plans: of top jobs, of head jobs of queues, of cores out of service.
 
-It asks three questions of a job at its turn: may it start, what does it take, what does it promise the jobs behind it.
-Who answers is known when a kernel is compiled: what a simulation goes without is None, which numba leaves out. Names of
-rules refer to docs/reference/simulator.md.
+Each kind of plan says whether a job may start at its turn, what it takes, and how it is planned as a head job. Kinds
+that a simulation lacks are None when a kernel is compiled, so that numba leaves out their code. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy as np
 from parsim.engine.candidates import Bounds, any_fits, collect, keep_within, put_first
 from parsim.engine.gates.planned import is_held_beside
 from parsim.engine.head_candidates import add_all_first, add_first, begin_turns, is_left, queue_of
-from parsim.engine.lists.lines import look_behind, return_to_first
+from parsim.engine.lists.lines import reopen_lines, return_to_first
 from parsim.engine.lists.waiting import (
     STARTED,
     end_visit,
+    give_turn,
     has_lines,
     kind_of,
     leave_others,
     note_held,
-    pass_on,
+    promote_next,
     row_of,
-    succeed,
 )
 from parsim.engine.order import LJF, refresh_values
 from parsim.engine.plans import queue_head_jobs
@@ -35,13 +35,13 @@ from parsim.engine.resources import typed_windows
 from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, routine, step
 from parsim.engine.starts import is_held, make_head_job, occupy, start_job
 
-MANY = 512  #: waiting jobs, in order, from which on it takes longer to look at all than to choose some
-TURNS = 32  #: after which the next first one is not looked for any more: all jobs are looked at
+MANY = 512  #: waiting jobs of a sorted list from which on choosing candidates is quicker than looking at all
+TURNS = 32  #: turns of possible head jobs after which all jobs become candidates
 
 
 @routine
 def visit_beside_plans(s, plans, heads, placed, windows, p, now):
-    """Go once over list p and start the jobs that may start beside head jobs and windows (rule "visit of a list")."""
+    """Visit list p and start the jobs that may start beside plans and windows (rule "visit of a list")."""
     if plans is None and heads is None and placed is None and windows is None:
         return
     settings, waiting, partition = s.settings, s.waiting, s.partitions[p]
@@ -86,8 +86,8 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
                 partition.first_starving = UNKNOWN
             if lines:
                 waiting.group[i] &= GROUP
-                again = freed and look_behind(s, p, kind, first, last, i, -1, now)
-                follows = succeed(s, p, i, now)
+                again = freed and reopen_lines(s, p, kind, first, last, i, -1, now)
+                follows = promote_next(s, p, i, now)
                 if not follows:
                     waiting.group[i] |= PASSED
             if not follows and waiting.job[i] == j:
@@ -107,7 +107,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
             else:
                 planned, size = plan_head_job(s, plans, heads, placed, windows, size, j, p, now)
                 complete = planned and has_all_head_jobs(heads, placed)
-                follows = planned and lines and not complete and has_depth(heads) and pass_on(s, p, i, now)
+                follows = planned and lines and not complete and has_depth(heads) and give_turn(s, p, i, now)
                 ended = planned and not (matters and settings.backfill)
                 fewer = planned and not ended and not settings.track_held and (complete or not all_matter)
                 again = fewer and complete and all_matter
@@ -144,7 +144,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
 
 @step
 def counts_in_later_lists(s):
-    """Whether the head job of a list decides about jobs of lists that are visited later."""
+    """Whether the head job of a list affects jobs of lists that are visited later."""
     settings = s.settings
     with_pool = s.partitions[s.partitions.size - 2].cores > 0 and (settings.limits or settings.combined)
     return not settings.single_list and (with_pool or settings.wide_limits)
@@ -152,7 +152,7 @@ def counts_in_later_lists(s):
 
 @step
 def widest(s, p):
-    """No job that starts from list p can have more cores than these."""
+    """Return the most cores that a job started from list p can have."""
     pool = s.partitions.size - 2
     most = np.int64(0)
     if p == pool and s.settings.combined:
@@ -163,7 +163,7 @@ def widest(s, p):
 
 @step
 def any_left(s, p, x, m):
-    """Whether any candidate from `x` on is no wider than that."""
+    """Whether any candidate of ``x:m`` is no wider than `widest`."""
     most, found = np.int32(widest(s, p)), False
     for k in range(x, m):
         found |= s.waiting.cores[s.candidates[k]] <= most
@@ -172,7 +172,7 @@ def any_left(s, p, x, m):
 
 @step
 def nothing_can_start(s, p):
-    """Whether all jobs of list p are wider than that."""
+    """Whether all jobs of list p are wider than `widest`."""
     partition, most = s.partitions[p], widest(s, p)
     if partition.narrowest <= most:
         if any_fits(s, partition.first, partition.first + partition.waiting, most, False):
@@ -183,7 +183,7 @@ def nothing_can_start(s, p):
 
 @step
 def bounds_of(s, plans, heads, size, p, all_matter, now):
-    """Return what a job needs at most that may start beside what is planned; anything where all matter."""
+    """Return the bounds of jobs that may start beside the plans; no bounds if `all_matter`."""
     free, time, extra, slack_time, slack = LONGEST, LONGEST, np.int64(0), LONGEST, np.int64(0)
     if not all_matter:
         free = min(widest(s, p), LONGEST)
@@ -203,7 +203,7 @@ def bounds_of(s, plans, heads, size, p, all_matter, now):
 
 @step
 def keep_placed(s, placed, m, now):
-    """Keep those of the first m candidates that end before the nodes lack what they ask for; return how many."""
+    """Keep those of the first m candidates with walltimes below `shortest_unplaced`; return how many."""
     if placed is None:
         return m
     kept = np.int64(0)
@@ -216,7 +216,7 @@ def keep_placed(s, placed, m, now):
 
 @step
 def has_many(heads, placed):
-    """Whether head jobs are those of nodes, or the first of a list, so many."""
+    """Whether head jobs reserve whole nodes, or the first jobs of a list are its head jobs."""
     return placed is not None or has_depth(heads)
 
 
@@ -240,13 +240,13 @@ def keep(s, plans, heads, size, m, p, is_sorted, now):
 
 @step
 def begin_visit(s, heads, placed, windows, p, now):
-    """Write what is idle over time beside the windows known now; return the number of instants."""
+    """Write the amounts idle over time beside the windows known now; return the number of instants."""
     if heads is not None:
         begin_heads(s, heads)
         return queue_head_jobs.begin_visit(s, s.node_types, heads, p, now)
     if placed is not None:
         begin_heads(s, placed)
-        placed.visits[0] += 1  # what had no room in the visit before is forgotten
+        placed.visits[0] += 1  # failures of the last visit do not count
     if windows is not None:
         return typed_windows.begin_visit(s, windows, s.node_types, p, now)
     return np.int64(0)
@@ -254,7 +254,7 @@ def begin_visit(s, heads, placed, windows, p, now):
 
 @step
 def is_planned_over(s, plans, j, now):
-    """Whether job j, begun now, would be above a bound beside what is planned (rule "limits beside plans")."""
+    """Whether job j, started now, would exceed a limit beside the plans (rule "limits beside plans")."""
     if plans is None:
         return False
     return s.settings.plans_limits and is_held_beside(s, plans, j, now)
@@ -262,7 +262,7 @@ def is_planned_over(s, plans, j, now):
 
 @step
 def take(s, plans, heads, placed, windows, size, j, p, now):
-    """Let job j have what it takes, if it may start now; return whether it may, and the number of instants."""
+    """Take the amounts or nodes of job j, if it may start now; return whether it may, and the number of instants."""
     if plans is not None:
         return find_place(s, plans, p, j, now), size
     if s.jobs[j].cores > s.partitions[p].free:
@@ -279,7 +279,7 @@ def take(s, plans, heads, placed, windows, size, j, p, now):
 
 @step
 def start(s, running, plans, heads, j, p, now):
-    """Start job j, which has its cores, from list p; whether the kept node may be taken (rule "node kept idle")."""
+    """Start job j from list p, once it may; return whether a kept node may be taken now (rule "node kept idle")."""
     if running is not None:
         s.placement[j] = p
         occupy(s, j, p, np.int64(s.jobs[j].cores), now)
@@ -295,7 +295,7 @@ def start(s, running, plans, heads, j, p, now):
 
 @step
 def cannot_matter(s, heads, p, i, complete):
-    """Whether the job of entry i neither may start, by its cores, nor may be a head job of list p."""
+    """Whether the job of entry i is too wide to start and cannot be a head job of list p."""
     if heads is None:
         return False
     settings = s.settings

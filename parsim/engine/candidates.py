@@ -1,4 +1,4 @@
-"""Which entries of a waiting list may start behind its head job: many are compared at once.
+"""Selects the entries of a waiting list that may start behind its head job, many at once.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -17,19 +17,19 @@ from parsim.engine.starts import startable_cores
 
 
 class Bounds(NamedTuple):
-    """What a job needs at most: so many cores, and fewer unless it ends within these seconds."""
+    """Bounds of a job that may start: at most `free` cores, and `extra` or `slack` unless it ends in time."""
 
     free: np.int32
-    time: np.int32  # until the head job is to start
-    extra: np.int32
-    slack_time: np.int32  # until the reserved job is
-    slack: np.int32
-    oldest: np.int32  # of jobs from this number on
+    time: np.int32  # seconds until the head job is to start
+    extra: np.int32  # cores of a job that ends later
+    slack_time: np.int32  # seconds until the reserved job is to start
+    slack: np.int32  # cores of a job that ends later
+    oldest: np.int32  # least number of a job
 
 
 @step
 def any_fits(s, first, last, widest, skip_passed):
-    """Whether any entry, or with `skip_passed` any that has not been passed, is no wider than this."""
+    """Whether any entry of ``first:last``, with `skip_passed` any not passed, has at most `widest` cores."""
     waiting = s.waiting
     most = np.int32(widest)
     for begin in range(first, last, BLOCK):
@@ -48,7 +48,7 @@ def any_fits(s, first, last, widest, skip_passed):
 
 @step
 def find_all_candidates(s, v, head):
-    """Collect the entries whose turn is still to come, of jobs that may have to be noted as held, or preempt others."""
+    """Collect the entries whose turn is to come and whose jobs may start, preempt or be held; return how many."""
     waiting = s.waiting
     head_job = s.partitions[v.p].head_job
     m = 0
@@ -83,9 +83,9 @@ def keep_within(s, bounds, x, m):
 
 @step
 def put_first(candidates, m, is_heap, anew, order):
-    """Let the first of m candidates be what goes first; return whether they are a heap.
+    """Put the candidate that goes first in front of m candidates; return whether they are a heap.
 
-    Of many that have been collected anew it is found alone, since few may still start once it has had its turn.
+    Many new candidates are not made a heap: after the first one's turn few may still start.
     """
     if anew and m > BLOCK:
         best = 0
@@ -101,7 +101,7 @@ def put_first(candidates, m, is_heap, anew, order):
 
 @step
 def bounds_of(s, v, fresh, now):
-    """Return what the jobs that may start behind the head job need at most."""
+    """Return the bounds of jobs from number `fresh` on that may start behind the head job."""
     partition = s.partitions[v.p]
     return Bounds(
         np.int32(partition.free + v.more),
@@ -115,14 +115,14 @@ def bounds_of(s, v, fresh, now):
 
 @step
 def is_within(bounds, cores, walltime):
-    """Whether a job needs no more than that."""
+    """Whether a job of these cores and this walltime is within bounds."""
     beside_head = (walltime <= bounds.time) | (cores <= bounds.extra)
     return (cores <= bounds.free) & beside_head & ((walltime <= bounds.slack_time) | (cores <= bounds.slack))
 
 
 @step
 def collect(s, first, last, head_job, bounds):
-    """Collect the entries of ``first:last`` whose turn is to come, of jobs within these bounds; return how many."""
+    """Collect the entries of ``first:last`` within bounds with a turn to come, not the head job's; return how many."""
     waiting, m = s.waiting, np.uint64(0)
     for begin in range(first, last, BLOCK):
         end = begin + BLOCK
@@ -137,14 +137,14 @@ def collect(s, first, last, head_job, bounds):
         if hits:
             for i in range(np.uint64(begin), np.uint64(min(end, last))):
                 stays = (waiting.group[i] >= 0) & (waiting.job[i] >= bounds.oldest) & (waiting.job[i] != head_job)
-                s.candidates[m] = i  # whether it counts or not: what comes next cannot be foreseen
+                s.candidates[m] = i  # always written, since a branch here could not be predicted
                 m += np.uint64(stays & is_within(bounds, waiting.cores[i], waiting.walltime[i]))
     return np.int64(m)
 
 
 @step
 def keep_shared(s, v, m, now):
-    """Keep those of the first m candidates that may start with what partitions add (rule "combined placement")."""
+    """Keep those of the first m candidates that `may_share`; return how many (rule "combined placement")."""
     if v.more == 0:
         return m
     kept = np.int64(0)
@@ -157,7 +157,7 @@ def keep_shared(s, v, m, now):
 
 @step
 def may_share(s, v, i, until):
-    """Whether the job of entry i may start with what its partition may add to the pool (rule "combined placement")."""
+    """Whether the job of entry i may start with cores of its partition and the pool (rule "combined placement")."""
     cores = np.int64(s.waiting.cores[i])
     cores -= min(s.partitions[s.waiting.queue[i]].free, cores - 1)
     return cores <= startable_cores(s, v.p, until)

@@ -17,9 +17,9 @@ from parsim.engine.beside_plans import visit_beside_plans
 from parsim.engine.gates.counters import is_out
 from parsim.engine.gates.needs import (
     change_quotas,
-    come_now,
     next_change,
     next_late,
+    resubmit,
     soonest_late,
     waits_for_others,
     was_parked,
@@ -32,7 +32,7 @@ from parsim.engine.plans.reserved_list import visit_reserved
 from parsim.engine.plans.starting import end_planned, resume_planned
 from parsim.engine.plans.top_jobs import begin_pass
 from parsim.engine.preempt.preempting import next_return, was_preempted
-from parsim.engine.preempt.victims import come_back
+from parsim.engine.preempt.victims import wait_again
 from parsim.engine.resources.running import last_instant, pop_key, push_key
 from parsim.engine.simulation import NEVER, UNKNOWN, count_waiting, kernel, routine, step
 from parsim.engine.starts import drop_head_job, end_job, resume_running
@@ -41,7 +41,7 @@ from parsim.engine.visit import visit_list
 
 @kernel
 def events(s, plans, heads, placed):
-    """Simulate all jobs of a `Simulation`; fills its `start`, `placement` and `shares` (rule "order of events").
+    """Simulate all jobs of a `Simulation`; fill its `start`, `placement` and `shares` (rule "order of events").
 
     Jobs that have not started when the loop gives up have a start of -1.
 
@@ -52,7 +52,7 @@ def events(s, plans, heads, placed):
         Where limits, or the cores of each node, are planned for top jobs.
     heads : parsim.engine.plans.queue_head_jobs.HeadJobs or None
     placed : parsim.engine.plans.placed_head_jobs.PlacedHeadJobs or None
-        One of these where a list has several head jobs.
+        One of these where a list has several head jobs: `heads` reserve amounts, `placed` whole nodes.
     """
     settings, progress = s.settings, s.progress
     n = s.jobs.size
@@ -70,7 +70,7 @@ def events(s, plans, heads, placed):
             pop_key(s.ends, progress.running)
             end(s, s.running, plans, j)
             progress.running -= 1
-            let_come(s, s.needs, j, now)
+            submit_followers(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
@@ -88,12 +88,12 @@ def events(s, plans, heads, placed):
         if settings.starvation and progress.next_starving <= now:
             advance_starving(s, now)
         one_pass(s, plans, heads, placed, now)
-        come_back(s, s.preempting, now)
+        wait_again(s, s.preempting, now)
 
 
 @step
 def resume(s, running, plans):
-    """Let the jobs run that run when the simulation begins (rule "jobs of a state")."""
+    """Start the jobs that run when the simulation begins (rule "jobs of a state")."""
     if running is not None:
         resume_running(s)
     if plans is not None:
@@ -102,7 +102,7 @@ def resume(s, running, plans):
 
 @step
 def end(s, running, plans, j):
-    """Job j has ended: its cores are idle again."""
+    """Free the cores of job j, which has ended."""
     if running is not None:
         end_job(s, j)
     if plans is not None:
@@ -111,9 +111,9 @@ def end(s, running, plans, j):
 
 @step
 def next_event(s, submit, now):
-    """Return the next instant at which anything happens; `submit` is the next submission (rule "order of events").
+    """Return the instant of the next event, at most `submit`, the next submission (rule "order of events").
 
-    It is NEVER where nothing does, and where the loop gives up: no key can hold it, or it has looked at too many jobs.
+    NEVER ends the loop: nothing happens any more, no key can hold the instant, or all looks are used up.
     """
     progress, wake_ups, instants = s.progress, s.wake_ups, s.outages.instants
     bits = s.settings.bits
@@ -145,7 +145,7 @@ def next_event(s, submit, now):
 
 @step
 def advance_starving(s, now):
-    """Let the jobs starve whose time has come, and find the instant of the next one that still waits, or NEVER."""
+    """Let all jobs starve that are due, and find the instant at which the next waiting job starves, or NEVER."""
     soonest = NEVER
     for queue in s.queues:
         if queue.starvation == NEVER:
@@ -165,7 +165,7 @@ def advance_starving(s, now):
 
 @routine
 def starve_late(s, needs, now):
-    """Let those starve whose time has come of the jobs that waited for others."""
+    """Let the jobs that waited for others starve when they are due."""
     if needs is None:
         return
     late = next_late(s, needs, now)
@@ -176,7 +176,7 @@ def starve_late(s, needs, now):
 
 @step
 def submit_job(s, j, now):
-    """Job j enters its home list, unless it waits for others to end (rule "dependencies of jobs")."""
+    """Let job j enter its home list, unless it waits for others to end (rule "dependencies of jobs")."""
     if waits_for_others(s.needs, j):
         return
     home = s.jobs[j].home
@@ -190,21 +190,21 @@ def submit_job(s, j, now):
 
 
 @routine
-def let_come(s, needs, j, now):
-    """Job j has ended: those come now that have been submitted and wait for no other."""
+def submit_followers(s, needs, j, now):
+    """Submit the jobs that waited for job j, which has ended, and wait for no other."""
     if needs is None:
         return
     for k in range(needs.followed_from[j], needs.followed_from[j + 1]):
         other = np.int64(needs.following[k])
         needs.unmet[other] -= 1
         if needs.unmet[other] == 0 and needs.parked[other]:
-            come_now(s, needs, other, now)
+            resubmit(s, needs, other, now)
             submit_job(s, other, now)
 
 
 @step
 def enter_pool(s, j, now):
-    """Job j has become eligible: it enters the pool's list and, with entry `move`, leaves its partition's.
+    """Let job j, now eligible, enter the pool's list and, with entry `move`, leave its partition's.
 
     Rule "moves to the pool".
     """
@@ -239,14 +239,14 @@ def one_pass(s, plans, heads, placed, now):
 
 @step
 def visit_plainly(s, plain, p, now):
-    """Go once over list p where nothing is planned but its head job (rule "visit of a list")."""
+    """Visit list p where only its own head job is planned (rule "visit of a list")."""
     if plain is not None:
         visit_list(s, p, now)
 
 
 @step
 def end_pass(s, plans):
-    """No list has a head job any more."""
+    """Remove the head jobs of all lists when a pass ends."""
     forget_plans(s, plans)
     for p in range(s.partitions.size):
         s.partitions[p].head_planned = False

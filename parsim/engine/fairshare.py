@@ -1,7 +1,7 @@
-"""What users have used of what they should have: charged as jobs run, decayed when it is read.
+"""Use of users and groups for fairshare: charged as jobs run, decayed when it is read.
 
-A node of the tree knows at what rate it is charged, so nothing is done between two passes, and what a pass does not
-read is brought up to date later. Names of rules refer to docs/reference/simulator.md.
+A node of the tree has the rate at which it is charged, so nothing is done between two passes; nodes that a pass does
+not read are updated later. Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ NODE = np.dtype(
         ("share", np.float64),  # S, of the whole tree
         ("part", np.float64),  # p, of its group
         ("target", np.float64),  # percent of all use, or NaN
-        ("low", np.float64),  # bounds of what the distance from it counts
+        ("low", np.float64),  # bounds of the distance from the target
         ("high", np.float64),
-        ("rate", np.int64),  # of the running jobs
+        ("rate", np.int64),  # charge per second of the running jobs
         ("at", np.int64),  # instant until which they are charged
-        ("decay", np.int64),  # the next one after it
-        ("since", np.int64),  # charged since the last decay
-        ("used", np.float64),  # use after that
-        ("jobs", np.int64),  # that run
-        ("passed", np.int64),  # instant of the last pass that started or interrupted one
-        ("before", np.int64),  # jobs that ran when it began
+        ("decay", np.int64),  # instant of the next decay
+        ("since", np.int64),  # charges since the last decay
+        ("used", np.float64),  # use after the last decay
+        ("jobs", np.int64),  # running jobs
+        ("passed", np.int64),  # instant of the last pass that started or interrupted a job
+        ("before", np.int64),  # jobs that ran when this pass began
     ],
     align=True,
 )
@@ -42,10 +42,10 @@ class Fair(NamedTuple):
     """The tree of shares, and the values that a formula reads."""
 
     user: NDArray[np.int32]  # (n,): node of the user of each job; empty where no order reads use
-    rate: NDArray[np.int64]  # (n,): what a second of each job is charged, in parts
+    rate: NDArray[np.int64]  # (n,): charge of a second of each job
     nodes: NDArray[np.void]  # (k,) NODE
-    paths: NDArray[np.int32]  # (users, depth): nodes from below the root to each user, -1 behind it
-    row: NDArray[np.int32]  # (k,): which path is that of a user
+    paths: NDArray[np.int32]  # (users, depth): nodes from below the root to each user, then -1
+    row: NDArray[np.int32]  # (k,): row of `paths` of the user at each node
     values: NDArray[np.float64]  # (6, k)
     at: NDArray[np.int64]  # (k,): instant of the values of a user
     ratio: NDArray[np.float64]  # (k,): use over share
@@ -56,13 +56,13 @@ class Fair(NamedTuple):
     begin: np.int64  # instant from which jobs are charged
     period: np.int64  # seconds from decay to decay
     factor: np.float64
-    least: np.float64  # use below which nothing is left after a decay
-    ranked: np.bool_  # whether it reads ranks
+    least: np.float64  # use after a decay below which it counts as 0
+    ranked: np.bool_  # whether the formula reads ranks
 
 
 @step
 def charge(fair, j, now):
-    """Job j starts at this instant: its user and his groups are charged from now on (rule "charges and decay")."""
+    """Charge the user and the groups of job j, which a pass starts, from now on (rule "charges and decay")."""
     if fair.user.size > 0:
         count_before(fair, j, now)
         change_rate(fair, j, 1, now)
@@ -70,7 +70,7 @@ def charge(fair, j, now):
 
 @step
 def interrupt(fair, j, now):
-    """Job j is interrupted in the pass of this instant."""
+    """Charge no more for job j, which a pass interrupts."""
     if fair.user.size > 0:
         count_before(fair, j, now)
         change_rate(fair, j, -1, now)
@@ -78,14 +78,14 @@ def interrupt(fair, j, now):
 
 @step
 def stop_charging(fair, j, now):
-    """Job j has ended, before the pass of this instant."""
+    """Charge no more for job j, which has ended before the pass of this instant."""
     if fair.user.size > 0:
         change_rate(fair, j, -1, now)
 
 
 @step
 def count_before(fair, j, now):
-    """Keep how many jobs of job j's user ran when this pass began (rule "active jobs")."""
+    """Keep the number of jobs of job j's user that ran when this pass began (rule "active jobs")."""
     user = fair.nodes[fair.user[j]]
     if user.passed != now:
         user.passed = now
@@ -94,19 +94,19 @@ def count_before(fair, j, now):
 
 @step
 def change_rate(fair, j, sign, now):
-    """From now on job j counts for its user and his groups, or does no more."""
+    """Add the rate of job j to its user and groups, or subtract it."""
     k = np.int64(fair.user[j])
     fair.nodes[k].jobs += sign
     now = max(now, fair.begin)
     while k >= 0:
-        bring_up(fair, k, now)
+        update(fair, k, now)
         fair.nodes[k].rate += sign * fair.rate[j]
         k = fair.nodes[k].parent
 
 
 @step
-def bring_up(fair, k, now):
-    """Charge node k until now, and let its use decay at the instants between (rule "charges and decay")."""
+def update(fair, k, now):
+    """Charge node k until now, with all decays until then (rule "charges and decay")."""
     node = fair.nodes[k]
     if now >= node.decay:
         decay(fair, k, now)
@@ -116,7 +116,7 @@ def bring_up(fair, k, now):
 
 @routine
 def decay(fair, k, now):
-    """Charge node k until the last decay, and let its use decay there and at those before."""
+    """Charge node k until the last decay before now, with this and all earlier decays."""
     node, period = fair.nodes[k], fair.period
     node.used = decayed(fair, node.used, node.since + node.rate * (node.decay - node.at))
     node.since = 0
@@ -131,38 +131,38 @@ def decay(fair, k, now):
 
 @step
 def decayed(fair, used, since):
-    """Return the use after a decay."""
+    """Return the use after a decay, of the use after the last one and the charges since."""
     u = (used + np.float64(since)) * fair.factor
     return u if u >= fair.least else 0.0
 
 
 @step
 def fill(fair, columns, jobs, count, now):
-    """Write what the formula reads of the users of some jobs into its columns (rule "use in a pass")."""
+    """Write the values of the users of `count` jobs into the formula's columns (rule "use in a pass")."""
     if fair.user.size == 0:
         return
     for i in range(count):
         j = jobs[i]
         k = np.int64(fair.user[j])
         if fair.at[k] != now:
-            weigh(fair, k, now)
+            find_values(fair, k, now)
         for r in range(fair.reads.size):
             columns[fair.first + r, j] = fair.values[fair.reads[r], k]
 
 
 @routine
-def weigh(fair, user, now):
-    """Find the values of a user (rule "values of a user")."""
+def find_values(fair, user, now):
+    """Compute the values of a user, given by its node (rule "values of a user")."""
     nodes, way = fair.nodes, fair.way
     fair.at[user] = now
     depth = 0
     k = user
     while k > 0:
-        bring_up(fair, k, now)
+        update(fair, k, now)
         way[depth] = k
         depth += 1
         k = nodes[k].parent
-    bring_up(fair, np.int64(0), now)
+    update(fair, np.int64(0), now)
     total = use(nodes[0])
     target = 0.0
     for d in range(depth):
@@ -187,7 +187,7 @@ def weigh(fair, user, now):
 
 @step
 def use(node):
-    """Return the use of a node that is up to date."""
+    """Return the use of a node at its last `update`."""
     return node.used + np.float64(node.since)
 
 
@@ -199,12 +199,12 @@ def ratio_of(node):
 
 @routine
 def rank(fair, user, now):
-    """Return which part of all users does not go before this one (rule "values of a user")."""
+    """Return the fraction of all users who do not go before this one (rule "values of a user")."""
     nodes, paths, ratio = fair.nodes, fair.paths, fair.ratio
     if fair.ratios_at[0] != now:
         fair.ratios_at[0] = now
         for k in range(nodes.size):
-            bring_up(fair, np.int64(k), now)
+            update(fair, np.int64(k), now)
             ratio[k] = ratio_of(nodes[k])
     count = np.int64(0)
     if paths.shape[1] == 1:

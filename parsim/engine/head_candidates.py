@@ -1,4 +1,4 @@
-"""Which jobs of a list, of those whose turn in a visit beside plans is still to come, may be head jobs.
+"""Adds to the candidates of a visit beside plans the first entries that may become head jobs.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -15,7 +15,7 @@ from parsim.engine.simulation import BLOCK, GROUP, NEVER, routine, step
 
 @step
 def begin_turns(s, first, last):
-    """Let the turn of every entry be still to come, and collect them; return how many they are."""
+    """Mark the turns of all entries as still to come, and collect the entries; return how many there are."""
     group = s.waiting.group[first:last]
     for k in range(group.size):
         group[k] &= GROUP
@@ -25,7 +25,7 @@ def begin_turns(s, first, last):
 
 @step
 def add_all_first(s, heads, bounds, first, last, m, is_sorted, order):
-    """Add to m candidates the first entries that may be head jobs; return how many there are."""
+    """Add the first entry of the list, or of each queue without a head job, to m candidates; return how many."""
     if heads is None:
         return add_first(s, first, last, np.int64(-1), bounds, np.int64(0), m, is_sorted, order)
     if not s.settings.single_list:
@@ -46,7 +46,7 @@ def queue_of(s, heads, i):
 
 @routine
 def add_first(s, first, last, queue, bounds, x, m, is_sorted, order):
-    """Add to the candidates ``x:m`` the first entry of a queue, of all if it is -1, unless it is within bounds."""
+    """Add to candidates ``x:m`` the first entry of a queue, of all if -1, unless within bounds; return their end."""
     candidates = s.candidates
     if is_sorted:
         i = first_left(s.waiting, first, last, queue)
@@ -79,7 +79,7 @@ def first_left(waiting, first, last, queue):
 
 @step
 def is_left(s, heads, i):
-    """Whether, after the turn of entry i, the list may have another of its queue as a head job."""
+    """Whether, after the turn of entry i, another job of its queue may become a head job."""
     if heads is None:
         return True
     return is_wanted(s, heads, i)

@@ -1,4 +1,4 @@
-"""Which job goes first in a waiting list: constant orders, ratios that change with time, and interpreted formulas."""
+"""Orders of waiting lists: constant orders, ratios that change with time, and interpreted formulas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, seldom, ste
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule "priority factor")
 FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a program, the second within the groups of named orders
-NEAR = 1e-14  # relative difference from which values that are not exact decide
+NEAR = 1e-14  # relative difference of ratios below which they are compared exactly
 
 # Instructions of a formula: postfix, on a stack.
 (ELIGIBLE_TIME, COLUMN, CONSTANT, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, NEGATE,
@@ -25,13 +25,13 @@ CHUNK = 64  # jobs that one instruction is applied to before the next
 
 @step
 def _defined(x):
-    """Turn what is no finite number into NaN, which every later operation hands on."""
+    """Return x, or NaN if it is not finite; every later operation keeps NaN."""
     return x if math.isfinite(x) else np.nan
 
 
 @ieee_routine
 def interpret(code, constants, columns, jobs, eligible, stack, count):
-    """Run a formula for up to `CHUNK` jobs; the values are left in ``stack[0, :count]``, NaN where undefined.
+    """Run a formula for up to `CHUNK` jobs; leave their values in ``stack[0, :count]``, NaN where undefined.
 
     Parameters
     ----------
@@ -136,13 +136,13 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
 
 @ieee_step
 def _half(x):
-    """Return x to the 2.5, three times as fast as C's power: NaN of what is negative."""
+    """Return x to the power of 2.5, three times as fast as C does; NaN for negative x."""
     return _defined(x * x * math.sqrt(x)) if x >= 0.0 else np.nan
 
 
 @ieee_step
 def _power(x, y):
-    """Return x to the y; NaN is handed on even where C says that NaN to the 0 is 1. Squares and 2.5 are products."""
+    """Return x to the power of y; NaN stays NaN, although C has NaN to the 0 as 1. Powers of 2 and 2.5 multiply."""
     if math.isnan(x) or math.isnan(y):
         return np.nan
     if y == 2.0:
@@ -154,7 +154,7 @@ def _power(x, y):
 
 @on_disk
 def evaluate(code, constants, columns, stack):
-    """Evaluate a formula that has no eligible time for every job; shape (n,). Undefined stays NaN."""
+    """Return the value of a formula without eligible time for each job, shape (n,); NaN where undefined."""
     n = columns.shape[1]
     out = np.empty(n)
     jobs = np.empty(CHUNK, np.int32)
@@ -206,7 +206,7 @@ def wfp3(wait, walltime, cores):
 
 @step
 def refresh_values(s, kind, first, last, now):
-    """Set `value` of the waiting entries ``first:last`` to what sorts them at this instant, largest first."""
+    """Set `value` of the waiting entries ``first:last`` for this instant; the largest goes first."""
     if kind <= LJF:
         return
     if kind >= FORMULA:
@@ -254,13 +254,13 @@ def _refresh_formula(s, kind, first, last, now):
 
 @step
 def since_calculated(settings, now):
-    """Seconds since the instant as of which formulas read eligible times (rule "eligible time")."""
+    """Return the seconds since the instant as of which formulas read eligible times (rule "eligible time")."""
     return (now + settings.calc_phase) % settings.calc_period if settings.calc_period > 0 else np.int64(0)
 
 
 @step
 def _held_for(held, now):
-    """Seconds for which its limits have held a job (rule "eligible time")."""
+    """Return the seconds for which limits have held a job (rule "eligible time")."""
     return held.before + (now - held.since if held.since >= 0 else 0)
 
 
@@ -272,7 +272,7 @@ def is_ratio(kind):
 
 @step
 def before(context, i, k):
-    """Whether entry i goes before entry k of the same list, by exact ratios where they are equal but for rounding."""
+    """Whether entry i goes before entry k of the same list; ratios that are nearly equal are compared exactly."""
     s, kind, now = context
     waiting = s.waiting
     if waiting.group[i] != waiting.group[k]:
@@ -289,9 +289,9 @@ def before(context, i, k):
 
 @step
 def first_entry(s, kind, first, last, queue, now):
-    """Return the entry of a queue, of all if it is -1, that goes first among ``first:last``; -1 if none is left.
+    """Return the entry that goes first among those of ``first:last`` that are not passed, or -1.
 
-    Passed ones are left out.
+    `queue` leaves only the entries of one queue, -1 all.
     """
     group, value, of = s.waiting.group, s.waiting.value, s.waiting.queue
     margin = 1.0 - 2.0 * NEAR if is_ratio(kind) else 1.0
@@ -319,7 +319,7 @@ def first_entry(s, kind, first, last, queue, now):
 
 @step
 def any_before(group, value, of, greatest, bound, queue):
-    """Whether any of `BLOCK` entries, of this queue or any if it is -1, may go before what has these."""
+    """Whether any of `BLOCK` entries, of a queue or of all if -1, may go before one of this group and value."""
     hits = np.int32(0)
     for k in range(BLOCK):
         goes = (group[k] > greatest) | ((group[k] == greatest) & (value[k] >= bound))
@@ -340,7 +340,7 @@ def _product(a, b):
 
 @seldom
 def compare_ratios(jobs, queues, kind, j, k, now):
-    """Compare the exact ratios of two jobs: 1, 0 or -1."""
+    """Return 1, 0 or -1: whether the exact ratio of job j is above, equal to, or below that of job k."""
     a, b = jobs[j], jobs[k]
     if kind == WFP3:
         x = wfp3(np.float64(now - a.submit), np.float64(a.walltime), np.float64(a.cores))

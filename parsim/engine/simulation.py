@@ -1,4 +1,4 @@
-"""What the kernels read and write: records of jobs, queues, partitions, settings, and the state of the general loop.
+"""The data of the kernels: records of jobs, queues, partitions, settings, and the state of the general loop.
 
 A table is a structured array: ``queues[q].starvation`` is one field of one queue. P partitions, of which the last is
 the common pool (a shared machine is a pool of all its cores), Q queues, n jobs.
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.compile.compiled import apart, kernel, routine, seldom, step  # noqa: F401 - kernels take them from here
+from parsim.engine.compile.compiled import kernel, out_of_line, routine, seldom, step  # noqa: F401 - for kernels
 from parsim.engine.compile.native import by_pointer
 from parsim.engine.fairshare import Fair
 
@@ -27,7 +27,7 @@ def _record(fields: Fields) -> np.dtype[np.void]:
 
 
 def one(record: np.dtype[np.void], **values: float) -> np.void:
-    """Make one record, of all its fields."""
+    """Return one record with these values of all its fields."""
     return np.array([tuple(values[name] for name in record.names)], dtype=record)[0]
 
 
@@ -142,7 +142,7 @@ class Running(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Waiting lists, one stretch each: sorted if their order is constant, else by job number and then selected from."""
+    """Waiting lists, one stretch each: sorted in a constant order, else by job number."""
 
     job: NDArray[np.int32]
     cores: NDArray[np.int32]
@@ -175,7 +175,7 @@ class Formula(NamedTuple):
 class Alike(NamedTuple):
     """Lines of jobs that are alike, each in the order of submission; empty unless `settings.alike`.
 
-    The pool's list has the front of a line, the partition's all of it, so that the first is the same job in both.
+    The jobs of a line that are in the pool's list come before the others, so that both lists have the same first job.
     """
 
     line: NDArray[np.int32]  # (n,): of each job
@@ -223,14 +223,14 @@ class Simulation(NamedTuple):
 
 @step
 def count_waiting(s, j, sign):
-    """Add job j to, or take it from, those that have been submitted and not started."""
+    """Add job j to the counts of jobs that have been submitted and not started, or remove it."""
     s.progress.waiting += sign
     s.queues[s.jobs[j].queue].waiting += sign
 
 
 @step
 def place_of(s, j):
-    """Return the place of job j in the order of submissions, by which other ties go."""
+    """Return the place of job j in the order of submissions, which breaks ties."""
     return s.place[j] if s.place.size > 0 else np.int64(j)
 
 

@@ -19,7 +19,7 @@ from parsim.engine.simulation import NEVER, count_waiting, seldom, step
 
 @step
 def count_use(s, j, sign):
-    """Add job j to, or take it from, what counts in its gates."""
+    """Add job j to the counts of its gates, or remove it."""
     if s.settings.limits:
         count_in_gates(s.gates, s.jobs, j, s.start[j], sign)
 
@@ -28,13 +28,13 @@ def count_use(s, j, sign):
 def is_held(s, j):
     """Whether a gate forbids job j to start now (rule "held by limits")."""
     job = s.jobs[j]
-    others = 1 - np.int64(job.is_head_job)  # what it counts itself already is no other job's
+    others = 1 - np.int64(job.is_head_job)  # a head job counts already
     return is_gated(s.gates, j, others, np.int64(job.walltime), s.progress.now)
 
 
 @step
 def make_head_job(s, j, p):
-    """Job j is the head job of list p: from here on its limits count it, once even if it is that of two lists."""
+    """Make job j the head job of list p; limits count it from now on, once even if it is that of two lists."""
     job = s.jobs[j]
     s.partitions[p].head_job = j
     if not job.is_head_job:
@@ -44,7 +44,7 @@ def make_head_job(s, j, p):
 
 @step
 def drop_head_job(s, p):
-    """List p has no head job any more."""
+    """Remove the head job of list p."""
     partition = s.partitions[p]
     j = partition.head_job
     partition.head_job = -1
@@ -55,7 +55,7 @@ def drop_head_job(s, p):
 
 @step
 def occupy(s, j, p, cores, now):
-    """Job j takes cores of partition p until its end, and with them what the plan of this pass has left."""
+    """Take cores of partition p for job j until its expected end, also from what the plans of this pass leave."""
     partition = s.partitions[p]
     until = now + s.jobs[j].walltime
     add_running(s.running, partition.first_running, partition.running, (until << s.settings.bits) | j, cores)
@@ -70,7 +70,7 @@ def occupy(s, j, p, cores, now):
 
 @step
 def start_job(s, j, now):
-    """Job j, whose cores are taken already, starts: it leaves the waiting and will end."""
+    """Start job j, whose cores are taken already: it waits no more, and its end becomes an event."""
     job, progress = s.jobs[j], s.progress
     if job.is_head_job:  # of its partition, and starts through the pool
         p = job.home
@@ -88,7 +88,7 @@ def start_job(s, j, now):
 
 @seldom
 def resume_running(s):
-    """Let the jobs run that run when the simulation begins (rule "jobs of a state")."""
+    """Start the jobs that run when the simulation begins (rule "jobs of a state")."""
     for j in range(s.settings.first):
         begin = s.start[j]
         for p in range(s.partitions.size - 1):
@@ -103,7 +103,7 @@ def resume_running(s):
 
 @step
 def end_job(s, j):
-    """Job j has ended: its cores are idle again, on every partition that it ran on."""
+    """Free the cores of job j, which has ended, on every partition that it ran on."""
     job = s.jobs[j]
     low = np.int64(s.placement[j])
     high = low + 1
@@ -124,7 +124,7 @@ def end_job(s, j):
 
 @step
 def vacate(s, p, j, cores):
-    """Job j gives back its cores of partition p."""
+    """Free the cores of job j on partition p."""
     partition = s.partitions[p]
     key = ((s.start[j] + s.jobs[j].walltime) << s.settings.bits) | j
     remove_running(s.running, partition.first_running, partition.running, key)
@@ -135,7 +135,7 @@ def vacate(s, p, j, cores):
 
 @step
 def plan_head_job(s, p, now):
-    """Find when the head job of partition p fits, and what it leaves to others then (rule "shadow time")."""
+    """Find the shadow time of partition p's head job, and the extra cores then (rule "shadow time")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     partition.head_planned = True
     job = s.jobs[partition.head_job]
@@ -166,7 +166,7 @@ def plan_head_job(s, p, now):
 
 @step
 def startable_cores(s, p, until):
-    """Cores that a job ending by `until` may take now, beside the reservation and the head job (rule "shadow time")."""
+    """Return the cores that a job ending by `until` may take without delaying reserved and head job ("shadow time")."""
     partition = s.partitions[p]
     cores = partition.free
     if until > partition.reserved_from:
@@ -178,7 +178,7 @@ def startable_cores(s, p, until):
 
 @step
 def start_combined(s, j, now):
-    """Start job j on its partition and the pool, if that delays no reserved or head job (rule "combined placement")."""
+    """Start job j on partition and pool, if no reserved or head job is delayed; whether (rule "combined placement")."""
     pool = s.partitions.size - 2
     q = s.jobs[j].queue
     partition = s.partitions[q]
@@ -204,7 +204,7 @@ def start_combined(s, j, now):
 
 @step
 def start_spanning(s, j, now):
-    """Start job j on several partitions, on the cores of each that stand in the next row of `shares`."""
+    """Start job j on several partitions, with the cores of each in the next row of `shares`."""
     row = s.progress.spanning
     s.progress.spanning += 1
     s.placement[j] = -1 - row

@@ -18,7 +18,7 @@ from parsim.engine.candidates import (
     keep_within,
     put_first,
 )
-from parsim.engine.lists.lines import look_behind, return_to_first
+from parsim.engine.lists.lines import reopen_lines, return_to_first
 from parsim.engine.lists.waiting import (
     STARTED,
     drop_started,
@@ -26,8 +26,8 @@ from parsim.engine.lists.waiting import (
     kind_of,
     leave_others,
     note_held,
+    promote_next,
     row_of,
-    succeed,
 )
 from parsim.engine.order import LJF, first_entry, refresh_values
 from parsim.engine.preempt.preempting import cores_below, has_tiers
@@ -45,29 +45,29 @@ from parsim.engine.starts import (
     startable_cores,
 )
 
-# What becomes of an entry at its turn: its job goes on waiting; has started; and one like it follows; and lines of its
-# queue whose turn was before have jobs behind that may start now.
+# Result of an entry's turn: its job waits on; its job started; and the next job alike took the entry; and lines of its
+# queue that had their turn have a turn again.
 STAYS, GONE, FOLLOWED, REOPENED = range(4)
 
 
 class Visit(NamedTuple):
-    """What holds throughout a visit to list `p`, whose entries are ``first:last``."""
+    """Values that do not change during a visit to list `p`, whose entries are ``first:last``."""
 
     p: int
     first: int
     last: int
     kind: int
     sorted: bool  # the order is constant, and the list has all jobs
-    lines: bool  # it has of the jobs alike the first only
-    more: int  # cores that a job of the pool may have of its partition, at most
+    lines: bool  # the list has only the first of jobs alike
+    more: int  # most cores that a job of the pool may take of its partition
     widest: int  # no wider job can start at its turn
-    counts_later: bool  # the head job counts in later lists
-    one_by_one: bool  # whether a job may start depends on more than the list has columns for
+    counts_later: bool  # the head job decides about jobs of later lists
+    one_by_one: bool  # the columns of the list do not tell whether a job may start
 
 
 @step
 def visit_list(s, p, now):
-    """Go once over list p and start the jobs that EASY starts on partition p (rule "visit of a list")."""
+    """Visit list p and start the jobs that EASY starts on partition p (rule "visit of a list")."""
     partition, settings = s.partitions[p], s.settings
     v = begin_visit(s, p)
     if not settings.track_held and settings.reserves and nothing_can_start(s, v):
@@ -111,7 +111,7 @@ def visit_list(s, p, now):
 
 @step
 def begin_visit(s, p):
-    """Find what holds throughout a visit to list p."""
+    """Return the `Visit` of list p."""
     settings, partition = s.settings, s.partitions[p]
     pool = s.partitions.size - 2
     widest = partition.free + cores_below(s.preempting)
@@ -135,7 +135,7 @@ def begin_visit(s, p):
 
 @step
 def nothing_can_start(s, v):
-    """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide."""
+    """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide to start."""
     if nothing_new(s, v):
         return True
     partition = s.partitions[v.p]
@@ -151,7 +151,7 @@ def nothing_can_start(s, v):
 
 @step
 def nothing_new(s, v):
-    """Whether the order of the list is constant, and since its last plan no job came, left or ended."""
+    """Whether the order of the list is constant, and no job came, left or ended since its last plan."""
     partition = s.partitions[v.p]
     if v.kind > LJF or not partition.plan_stands or partition.has_new or partition.reserved_from < NEVER:
         return False
@@ -167,10 +167,10 @@ def nothing_new(s, v):
 
 @step
 def mark_held(s, v, now):
-    """Mark the jobs held by their limits, which hold only more as the pass goes on; whether no other can start."""
+    """Mark the jobs that limits hold, as they do to the end of the pass; return whether no other job can start."""
     settings, group, job = s.settings, s.waiting.group, s.waiting.job
-    to_the_end = settings.backfill and settings.reserves  # else none is held behind the end (rule "eligible time")
-    # Those preempted in this pass count no more.
+    to_the_end = settings.backfill and settings.reserves  # else no job is held behind the end (rule "eligible time")
+    # With tiers limits may ease: jobs preempted in this pass count no more.
     if not settings.limits or not (to_the_end or not settings.track_held) or has_tiers(s.preempting):
         group = group[v.first : v.last]
         for k in range(group.size):
@@ -197,12 +197,12 @@ def next_in_order(s, v, i, now):
 
 @step
 def start_in_order(s, v, now):
-    """Start jobs in the order of the list until one may not or is its head job (rule "visit of a list").
+    """Start jobs in the order of the list until one becomes its head job or stops it (rule "visit of a list").
 
     Returns
     -------
     i, gone : int
-        Entry of that job, or `last`; first entry whose job started, or `last`.
+        Entry of this job, or `last`; first entry whose job started, or `last`.
     """
     settings, partition, waiting = s.settings, s.partitions[v.p], s.waiting
     gone = v.last
@@ -235,7 +235,7 @@ def start_in_order(s, v, now):
 
 @step
 def waits_too_long(s, p, j, now):
-    """Whether job j has been the first of list p for so long that none passes it (rule "nothing reserved")."""
+    """Whether job j has been the first of list p for so long that no job passes it (rule "nothing reserved")."""
     partition = s.partitions[p]
     if partition.waits_first != j:
         partition.waits_first = j
@@ -245,7 +245,7 @@ def waits_too_long(s, p, j, now):
 
 @step
 def held_at_its_turn(s, v, j, now):
-    """Whether its limits hold job j at its turn, which counts in its home list (rule "eligible time")."""
+    """Whether limits hold job j at its turn; recorded in its home list (rule "eligible time")."""
     held = s.settings.limits and is_held(s, j)
     if s.settings.track_held and s.jobs[j].home == v.p:
         note_held(s, j, now, held)
@@ -254,7 +254,7 @@ def held_at_its_turn(s, v, j, now):
 
 @step
 def start_here(s, v, i, now):
-    """Start entry i if it may start now, wholly on partition p or, combined, on its partition and the pool."""
+    """Start entry i, if it may start, on partition p or, combined, on its partition and the pool; return the result."""
     p = v.p
     waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
     j = np.int64(waiting.job[i])
@@ -280,8 +280,8 @@ def start_here(s, v, i, now):
         waiting.job[i] = STARTED
         return GONE
     queue = s.jobs[j].queue
-    reopened = was_head_job and v.one_by_one and look_behind(s, p, v.kind, v.first, v.last, i, queue, now)
-    follows = succeed(s, p, i, now)
+    reopened = was_head_job and v.one_by_one and reopen_lines(s, p, v.kind, v.first, v.last, i, queue, now)
+    follows = promote_next(s, p, i, now)
     if not follows and waiting.job[i] == j:
         waiting.job[i] = STARTED
         waiting.group[i] |= PASSED
@@ -292,7 +292,7 @@ def start_here(s, v, i, now):
 
 @step
 def backfill(s, v, head, fresh, now):
-    """Start the jobs behind the head job, at entry `head`, that delay neither it nor a reserved job.
+    """Start the jobs behind entry `head` that delay neither its job nor a reserved one.
 
     Rules "shadow time" and "beside a reservation".
 
@@ -331,7 +331,7 @@ def backfill(s, v, head, fresh, now):
 
 @step
 def end_held(s, v, head, now):
-    """Behind the point where the visit ended no job is held (rule "eligible time")."""
+    """Record that no job behind the end of the visit is held (rule "eligible time")."""
     waiting = s.waiting
     head_job = s.partitions[v.p].head_job
     for k in range(head + 1 if v.sorted else v.first, v.last):

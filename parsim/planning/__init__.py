@@ -1,1 +1,1 @@
-"""Schedulers that plan: conservative backfilling, planning by a policy, dynP, and multiple-queue backfilling."""
+"""Planning schedulers: conservative backfilling, planning by a policy, dynP, and multiple-queue backfilling."""

@@ -29,64 +29,64 @@ from parsim.engine.resources.profile import (
 from parsim.engine.resources.running import ONE, last_instant, pop_key, push_key
 from parsim.engine.resources.windows import apply_windows, next_instant
 from parsim.engine.simulation import NEVER, routine, step
-from parsim.planning.made_room import DEEP, NOTES, OCTAVES, Needs, note_room, octave, reach_back, survey
+from parsim.planning.made_room import DEEP, NOTES, OCTAVES, Needs, note_needs, note_room, octave, reach_back
 
-#: Jobs that are alike, as the first of them is submitted, and the last try to find an earlier start for some of them.
+#: A line of jobs alike, and the last search for an earlier start of some of them.
 ALIKE = np.dtype(
     [
         ("cores", np.int64),
         ("walltime", np.int64),
-        ("turn", np.int64),  #: number of the event of the try
-        ("planned", np.int64),  #: start they had before it
-        ("earliest", np.int64),  #: no start before this instant was found for them
+        ("turn", np.int64),  #: number of the event of the search
+        ("planned", np.int64),  #: their start before the search
+        ("earliest", np.int64),  #: the search found no start before this instant
         ("at", np.int64),  #: segment of the profile at which the search ended
-        ("freed", np.int64),  #: entries of `Plan.freed` there were then
+        ("freed", np.int64),  #: number of entries of `Plan.freed` then
     ],
     align=True,
 )
 
 
 class Plan(NamedTuple):
-    """The waiting jobs, by submit, and what is promised to them; entry k of three columns is of the same job."""
+    """The waiting jobs, by submit, and their promised starts; entry k of the first three columns is of one job."""
 
-    waiting: NDArray[np.int64]
-    planned: NDArray[np.int64]  # its start
-    lines: NDArray[np.int32]  # its line
-    idle: Profile  # cores beside the running and waiting jobs
+    waiting: NDArray[np.int64]  # jobs
+    planned: NDArray[np.int64]  # promised start of each
+    lines: NDArray[np.int32]  # line of each
+    idle: Profile  # cores idle beside the running and waiting jobs
     alike: NDArray[np.void]  # (lines,) ALIKE
     rises: NDArray[np.void]  # (4,) RISE, of a move
-    freed: NDArray[np.int64]  # begins of what became free as jobs moved at this event
+    freed: NDArray[np.int64]  # begins of the periods that became free as jobs moved at this event
 
 
 @on_disk
 def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants, start):
     """Simulate conservative backfilling.
 
-    A job that ends before its expected end gives the rest of its time back. Then each waiting job in turn, by
-    submit, gives up its place and takes the earliest there is now, which is no later. A promise may then fall
-    on an instant at which nothing else happens, so promises are events.
+    When a job ends before its expected end, each waiting job in turn, by submit, gives up its planned start and
+    takes the earliest there is now, which is no later. A promise may then fall on an instant at which nothing else
+    happens, so promises are events.
 
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit, but for the first; no job wider than the machine.
+        Ascending by submit after the first `first`; no job wider than the machine.
     first, begin
         As `parsim.planning.multiqueue.multiqueue` takes them.
     of : ndarray(int32), shape (n,)
-        Which jobs are alike, `parsim.engine.lists.alike.Lines`.
+        Line of each job, as `parsim.engine.lists.alike.Lines` has it.
     machine : int
         Cores.
     bits : int
-        Low bits of a key that hold a job.
+        Number of low bits of a key that hold a job.
     windows, taken, instants
         As `parsim.prepare.state.Begun` has them.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 where it left the instants that a key can hold before.
+        Filled with each job's start; -1 if the loop left the instants that a key can hold before.
 
     Returns
     -------
     promised : ndarray(int64), shape (n,)
-        The start that each job was promised when it was submitted, of those that run already their start.
+        The start that each job was promised when it was submitted; of jobs that run at the begin, their start.
     """
     n = jobs.size
     promised = start.copy()
@@ -129,7 +129,7 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
 
 @step
 def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, plan, needs, size, start, promised):
-    """Simulate; fills `start` and `promised`. `ends` is a heap of real ends."""
+    """Simulate, and fill `start` and `promised`. `ends` is a heap of real ends."""
     n = jobs.size
     waiting, planned, lines, idle = plan.waiting, plan.planned, plan.lines, plan.idle
     waits = 0
@@ -174,7 +174,7 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
         elif early and waits > 0:
             turn += 1
             if needs is not None and waits >= DEEP:
-                survey(needs, plan, waits, now, turn)
+                note_needs(needs, plan, waits, now, turn)
                 note_room(needs, waits, idle, size, 0, find_segment(idle, size, until), more)
                 soonest, size = compress_different(plan, needs, waits, size, now)
             else:
@@ -213,7 +213,7 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
 
 @routine
 def promise_anew(jobs, plan, waits, size):
-    """Plan all waiting jobs anew by submission (rule "planning round windows"); as `compress` returns."""
+    """Plan all waiting jobs anew by submission (rule "planning round windows"); return as `compress` does."""
     planned, idle = plan.planned, plan.idle
     soonest = NEVER
     for k in range(waits):
@@ -230,14 +230,14 @@ def promise_anew(jobs, plan, waits, size):
 
 @step
 def compress(plan, waits, size, now, turn):
-    """Plan each waiting job again, in order of submission, at the earliest start there is beside all others.
+    """Move each waiting job, in order of submission, to the earliest start beside all others.
 
-    Jobs alike that follow each other and have one start move together, as many as there is room for.
+    Consecutive jobs of one line with the same start move together, as many as there is room for.
 
     Returns
     -------
     soonest, size : int
-        The first of the starts; the number of segments.
+        The first of all planned starts; the number of segments.
     """
     planned, lines, idle, freed = plan.planned, plan.lines, plan.idle, plan.freed
     soonest = NEVER
@@ -250,8 +250,8 @@ def compress(plan, waits, size, now, turn):
             behind += ONE
         soonest = min(soonest, begin)
         if begin > now:
-            # Where a job like it, planned no later, was tried, only what became free since can make room earlier, and
-            # not what that one left, which is behind all that refused it.
+            # After a search for a job alike, planned no later, only periods that became free since make room earlier;
+            # not the period that this job left, which is after all that it searched.
             tried = plan.alike[line]
             cores, walltime = tried.cores, tried.walltime
             earliest = now
@@ -282,7 +282,7 @@ def compress(plan, waits, size, now, turn):
 
 @step
 def compress_different(plan, needs, waits, size, now):
-    """Do as `compress`, one job at a time, and search only for those that may move."""
+    """Do as `compress`, one job at a time, and search only for jobs that may move."""
     idle, planned = plan.idle, plan.planned
     soonest = NEVER
     drift = np.int64(0)
@@ -309,7 +309,7 @@ def compress_different(plan, needs, waits, size, now):
 
 @step
 def note_left(needs, plan, waits, size, joined, cores):
-    """Note which jobs may go where this one was planned before the move that the rises are of."""
+    """Note which jobs may move to the period that a job, moved by ``plan.rises``, has left."""
     idle, last = plan.idle, 2 if joined else 3
     first, behind = segment_of(idle, size, plan.rises[last - 1]), segment_of(idle, size, plan.rises[last])
     behind += idle.times[behind] < plan.rises[last].instant
@@ -320,20 +320,20 @@ def note_left(needs, plan, waits, size, joined, cores):
 def find_earlier(idle, size, at, earliest, cores, walltime, begin):
     """Find the first start at or after `earliest` of a job that is planned at `begin`; `begin` if there is none before.
 
-    Its own place is free for it, so that beside the others its cores need idle until `begin` only. No branch of the
-    loop depends on how many idle, since no processor foresees which of many places are too short. The search is quicker
-    where `earliest` is near segment `at`.
+    The job's cores are its own from `begin` on, so they need idle only until then. No branch of the loop depends on the
+    idle cores, since processors cannot predict which of many segments are too short. The search is faster if `earliest`
+    is near segment `at`.
 
     Returns
     -------
     instant, room, at : int
-        The start, the cores that idle until `begin` or until its end, 0 where there is no start before, and the segment
+        The start; the least cores idle from it to `begin` or the job's end, 0 without an earlier start; and the segment
         at which the search ended.
     """
     times, free = idle
     i = np.uint64(find_near(idle, size, at, earliest))
     times[size] = NEVER
-    instant = end = times[i]  # its cores idle from the one to the other
+    instant = end = times[i]  # the job's cores idle from `instant` to `end`
     while end < begin and end - instant < walltime:
         idles = free[i] >= cores
         i += ONE
@@ -351,7 +351,7 @@ def find_earlier(idle, size, at, earliest, cores, walltime, begin):
 
 @step
 def bring_forward(idle, size, rises, at, instant, begin, walltime, cores):
-    """Let what is planned at `begin` be planned at `instant`, which is earlier, near segment `at`; return the size."""
+    """Move `cores` planned at `begin` to `instant`, which is earlier and near segment `at`; return the size."""
     end = instant + walltime
     set_rise(rises, 0, instant, -cores)
     set_rise(rises, 1, min(begin, end), cores)

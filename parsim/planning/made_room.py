@@ -1,9 +1,9 @@
-"""Which waiting jobs may find room that was made: what conservative backfilling need not search for all others.
+"""Notes which waiting jobs may move after cores became idle, so that conservative backfilling searches only for these.
 
-A job begins earlier than its last search found only where more cores idle since. Either they idle up to its planned
-start: one look at the segment before that tells. Or there is a place as long as the job, which ends before: whenever
-more cores idle, the places around them are held against what all waiting jobs need, and those that go into one note
-where it begins. Where few jobs wait, or many alike, searches are quicker.
+A job can start earlier than its last search found only where more cores idle since. If these idle up to its planned
+start, the segment before shows it. Else there is a place as long as the job that ends before: whenever more cores idle,
+the places around them are compared with the needs of all waiting jobs, and each job that fits notes the begin. With few
+waiting jobs, or many alike, searches are faster than notes.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from parsim.engine.resources.profile import find_near
 from parsim.engine.resources.running import ONE
 from parsim.engine.simulation import NEVER, routine, step
 
-DEEP = 100  #: waiting jobs from which on notes are quicker
+DEEP = 100  #: waiting jobs from which on notes are faster
 OCTAVES = 32  #: powers of two up to a number of cores, or a walltime
 NOTES = np.dtype(
     [
         ("turn", np.int64),  #: number of the last event at which room was noted
-        ("narrowest", np.int64),  #: fewest cores of a job that may go into a place; NEVER where none may
+        ("narrowest", np.int64),  #: fewest cores of a job that may move into a place; NEVER if no job may
     ],
     align=True,
 )
 
 
 class Needs(NamedTuple):
-    """What waiting jobs need; entry k of four columns is of entry k of the list."""
+    """What waiting jobs need; entry k of the first four columns is of entry k of the list."""
 
     cores: NDArray[np.int64]
     walltime: NDArray[np.int64]
-    latest: NDArray[np.int64]  # start with which it ends where it is planned to begin
-    since: NDArray[np.int64]  # begin of the first place noted since its last search; NEVER for none, 0 if not known
-    kept: NDArray[np.int64]  # (n,): that of each job, between events
-    at: NDArray[np.int64]  # (n,): segment of the profile before the planned start of each job, nearly
-    largest: NDArray[np.int64]  # (octaves, OCTAVES): `latest` of all with less than 2**i cores and 2**j seconds
+    latest: NDArray[np.int64]  # the start with which the job would end at its planned start
+    since: NDArray[np.int64]  # begin of the first place noted since the last search; NEVER for none, 0 if unknown
+    kept: NDArray[np.int64]  # (n,): `since` of each job, between events
+    at: NDArray[np.int64]  # (n,): about the segment of the profile before each job's planned start
+    largest: NDArray[np.int64]  # (octaves, OCTAVES): largest `latest` of jobs below 2**i cores and 2**j seconds
     notes: NDArray[np.void]  # (1,) NOTES
 
 
 @step
 def octave(number):
-    """Return how many bits a positive number has, or the last octave."""
+    """Return the number of bits of a positive number, at most the last octave."""
     return min(math.frexp(np.float64(number))[1], OCTAVES - 1)
 
 
 @step
-def survey(needs, plan, waits, now, turn):
-    """Note what waiting jobs need."""
+def note_needs(needs, plan, waits, now, turn):
+    """Write the needs of all waiting jobs, at the event with number `turn`."""
     notes = needs.notes[0]
     known = notes.turn == turn - 1
     notes.turn = turn
@@ -75,7 +75,7 @@ def survey(needs, plan, waits, now, turn):
 
 @routine
 def note_room(needs, waits, idle, size, first, behind, more):
-    """Note which jobs may have room now that `more` cores idle in the segments first..behind-1."""
+    """Note which jobs may have room since `more` cores idle in the segments first..behind-1."""
     narrowest = needs.notes[0].narrowest
     if narrowest == NEVER:
         return
@@ -85,7 +85,7 @@ def note_room(needs, waits, idle, size, first, behind, more):
     for k in range(left + ONE, right):
         level = max(level, free[k])
         least = min(least, free[k])
-    least = max(least - more, narrowest - 1)  # there was room for as few before
+    least = max(least - more, narrowest - 1)  # room for fewer cores is not new
     times[size] = NEVER
     while level > least:
         while left > 0 and free[left - ONE] >= level:
@@ -105,7 +105,7 @@ def note_room(needs, waits, idle, size, first, behind, more):
 
 @step
 def _note_place(needs, waits, level, below, begin, length):
-    """Note a place for those with at most `level` cores, and more than `below`."""
+    """Note a place for the jobs with at most `level` cores, and more than `below`, that fit its length."""
     cores, walltime, latest, since = needs.cores, needs.walltime, needs.latest, needs.since
     for k in range(np.uint64(waits)):
         goes = (cores[k] <= level) & (cores[k] > below) & (walltime[k] <= length) & (latest[k] >= begin)
@@ -114,9 +114,9 @@ def _note_place(needs, waits, level, below, begin, length):
 
 @step
 def reach_back(needs, k, j, idle, size, drift, begin):
-    """Return since when the cores of a job idle up to its planned start, which it is if they do not, and the drift.
+    """Return the instant from which a job's cores idle up to its planned start `begin`, or `begin`; and the drift.
 
-    The drift is how far its segment is from where it was; that of the job before is nearly the same.
+    The drift is how many places the job's segment moved since; that of the job before, an argument, is about the same.
     """
     at = np.uint64(find_near(idle, size, max(needs.at[j] + drift, np.int64(0)), begin)) - ONE
     drift = np.int64(at) - needs.at[j]

@@ -17,7 +17,7 @@ from parsim.engine.resources.running import last_instant, pop_key, push_key
 from parsim.engine.resources.windows import apply_windows, next_instant
 from parsim.engine.simulation import BLOCK, LONGEST, NEVER, step
 
-STARTED = np.int32(LONGEST)  # in place of the cores of an entry whose job has started
+STARTED = np.int32(LONGEST)  # replaces the cores of a job that has started
 
 
 @on_disk
@@ -27,25 +27,25 @@ def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, window
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit, but for the first; no job wider than the machine.
+        Ascending by submit after the first `first`; no job wider than the machine.
     first : int
-        So many jobs run when the simulation begins; their starts are in `start`.
+        Number of jobs that run when the simulation begins; their starts are in `start`.
     begin : int
         First instant at which anything is decided.
     of : ndarray(int32), shape (n,)
-        Which jobs are alike, `parsim.engine.lists.alike.Lines`.
+        Line of each job, as `parsim.engine.lists.alike.Lines` has it.
     machine : int
         Cores.
     job_class : ndarray(int64), shape (n,)
-        Class of each job, the shortest is 0.
+        Class of each job; 0 is the class of the shortest.
     classes : ndarray(CLASS), shape (K,)
-        All empty; entries for all its jobs follow the first of each class.
+        All empty; each has room for entries of all its jobs.
     bits : int
-        Low bits of a key that hold a job.
+        Number of low bits of a key that hold a job.
     windows, taken, instants
         As `parsim.prepare.state.Begun` has them.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 where it left the instants that a key can hold before.
+        Filled with each job's start; -1 if the loop left the instants that a key can hold before.
     """
     n = jobs.size
     most = min(n, machine)
@@ -75,10 +75,10 @@ def event_loop(
     jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, cores, idle,
     segments, plan, order, start,
 ):  # fmt: skip
-    """Simulate; fills `start`.
+    """Simulate, and fill `start`.
 
     `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
-    `waiting` has of jobs that are alike the first, and `cores` theirs.
+    `waiting` has the first of jobs alike, and `cores` their cores.
     """
     n = jobs.size
     size = resumed  # running jobs
@@ -127,7 +127,7 @@ def event_loop(
                 break
             j = waiting[classes[k].first]
             segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
-            if not succeed(lines, waiting, cores, classes[k].first, classes[k].last):
+            if not promote_next(lines, waiting, cores, classes[k].first, classes[k].last):
                 classes[k].first += 1
             size += 1
             waits -= 1
@@ -150,7 +150,7 @@ def event_loop(
                 segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
                 size += 1
                 waits -= 1
-                if succeed(lines, waiting, cores, i, its.last):
+                if promote_next(lines, waiting, cores, i, its.last):
                     i -= 1
                 else:
                     cores[i] = STARTED
@@ -164,7 +164,7 @@ def event_loop(
 
 @step
 def next_fitting(cores, first, last, free):
-    """Return the first of the entries ``first:last`` whose job is no wider than this, or `last`."""
+    """Return the first of the entries ``first:last`` whose job has at most `free` cores, or `last`."""
     most = np.int32(free)
     for begin in range(first, last, BLOCK):
         block, hits = cores[begin : begin + BLOCK], np.int32(0)
@@ -178,8 +178,8 @@ def next_fitting(cores, first, last, free):
 
 
 @step
-def succeed(lines, waiting, cores, i, last):
-    """Let the next job like that of entry i, which has started, wait in its turn; return whether there is one."""
+def promote_next(lines, waiting, cores, i, last):
+    """Replace the job of entry i, which has started, by the next alike, in its turn; return whether there is one."""
     j, its_cores = leave(lines, waiting[i]), cores[i]
     if j == NO_JOB:
         return False
@@ -192,7 +192,7 @@ def succeed(lines, waiting, cores, i, last):
 
 @step
 def order_pivots(classes, waiting, order):
-    """Sort the classes in which jobs wait by the submission of their pivots; return how many they are."""
+    """Write the classes with waiting jobs to `order`, by the submission of their pivots; return how many."""
     pivots = 0
     for k in range(classes.size):
         if classes[k].first < classes[k].last:
@@ -207,7 +207,7 @@ def order_pivots(classes, waiting, order):
 
 @step
 def plan_pivots(jobs, classes, waiting, order, plan, size):
-    """Reserve the first start of each pivot; return the first class whose pivot can start now or -1, and the size."""
+    """Plan pivots in turn; return the first class whose pivot can start now, or -1; and the number of segments."""
     for k in order:
         job = jobs[waiting[classes[k].first]]
         c, w = np.int64(job.cores), np.int64(job.walltime)
@@ -220,7 +220,7 @@ def plan_pivots(jobs, classes, waiting, order, plan, size):
 
 @step
 def fits_now(plan, size, cores, walltime):
-    """How many segments, from the present one on, hold a job that fits now beside everything; 0 if it does not."""
+    """Return the number of segments that a job covers if it starts now beside all plans; 0 if it does not fit."""
     end = plan.times[0] + walltime
     k = 0
     while k < size and plan.times[k] < end:
@@ -232,7 +232,7 @@ def fits_now(plan, size, cores, walltime):
 
 @step
 def begin_job(jobs, j, now, bits, ends, size, idle, segments, start):
-    """Start job j beside `size` running ones; return the number of segments."""
+    """Start job j beside `size` running jobs; return the number of segments."""
     start[j] = now
     push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
     return change(idle, segments, now, now + np.int64(jobs[j].walltime), -np.int64(jobs[j].cores))

@@ -47,7 +47,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A planning discipline. `named` and the functions below it make the usual ones.
+    """A planning discipline. `named`, `bounds` and `self_tuning` make the usual ones.
 
     Attributes
     ----------
@@ -67,14 +67,14 @@ class Policy:
     preferred : {"fcfs", "sjf", "ljf"}
         Of the decider ``preferred``.
     when : {"half", "full"}
-        Decide where a job was submitted, or where one ended too.
+        Decide at submissions, or at ends, too.
     metric : {"art", "art_wa", "art_ww", "sld", "sld_wa", "sld_ww", "makespan"}
         ``self-tuning``: what scores a plan, over the waiting jobs with their walltimes as runtimes.
     what_if : {"each", "standing"}
-        ``self-tuning``: score the plan of each order; or, in the place of FCFS, that of the list as it
-        stands, sorted for the order in use, and let the plan made last, LJF's, stand from a switch to the
-        next event. The second is our reading of the published counts of the simple decider (docs/research/dynp.md),
-        not a discipline to use.
+        ``self-tuning``: score the plan of each order. ``standing`` scores, in the place of FCFS, the plan of the
+        list as it is sorted for the order in use, and follows the plan made last, LJF's, from a switch to the next
+        event. It is our reading of the published counts of the simple decider (docs/research/dynp.md), not a
+        discipline to use.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class Policy:
 
     @property
     def name(self) -> str:
-        """What a table calls it."""
+        """The name of the policy in tables."""
         if self.kind == "fixed":
             return f"planned-{self.order}"
         if self.kind == "conservative":
@@ -158,7 +158,7 @@ def named(name: str) -> Policy:
 
 @dataclass(frozen=True, eq=False)
 class PlannedRun:
-    """A schedule and how its planner came to it. What is counted per policy is in the sequence of `ORDERS`.
+    """A schedule, and the decisions of its planner. Counts per policy are in the sequence of `ORDERS`.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class PlannedRun:
     starts : ndarray(int64), shape (3,)
         Jobs started under each policy.
     seconds : ndarray(int64), shape (3,)
-        How long each policy was in use, from the first submission to the last end.
+        Seconds that each policy was in use, from the first submission to the last end.
     promised : ndarray(int64), shape (n,), or None
         Conservative: the start that each job was promised when it was submitted.
     """
@@ -217,7 +217,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
     policy : Policy or str
         A discipline, or the name of one in `NAMED`.
     state : State, optional
-        What runs already, and which cores are out of service; reservations are like other windows here.
+        Running jobs and cores out of service; reservations count as other windows.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
     Raises
     ------
     ValueError
-        A job wider than the machine, or that needs more than cores, an unknown name, more or longer jobs than
+        A job wider than the machine, dependencies or quotas of jobs, an unknown name, more or longer jobs than
         `parsim.simulate` takes.
 
     References
@@ -274,7 +274,7 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
 
 
 def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column | None, Column, Column, Column]:
-    """Return starts, promises, and what is counted, in the order of the workload."""
+    """Return starts, promises or None, and the counts `cases`, `starts` and `seconds` of a `PlannedRun`."""
     jobs, begin, windows = prepared.workload, (prepared.first, prepared.begin), pack_windows(prepared)
     if not len(jobs):
         nothing = np.zeros(3, dtype=np.int64)
@@ -308,7 +308,7 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
 
 
 def _ranks(jobs: Workload) -> NDArray[np.int64]:
-    """Place of each job in the order of FCFS, SJF and LJF, ties by submit, shape (3, n)."""
+    """Return the place of each job in the order of FCFS, SJF and LJF, ties by submit; shape (3, n)."""
     ranks = np.empty((3, len(jobs)), dtype=np.int64)
     for row, key in zip(ranks, (jobs.submit, jobs.walltime, -jobs.walltime), strict=True):
         row[np.argsort(key, kind="stable")] = np.arange(len(jobs))
@@ -316,7 +316,7 @@ def _ranks(jobs: Workload) -> NDArray[np.int64]:
 
 
 def _weight(jobs: Workload, metric: Metric) -> NDArray[np.float64]:
-    """Weigh each job by what a second of its delay adds to the score of a plan, shape (n,).
+    """Return what a second of delay of each job adds to the score of a plan, shape (n,).
 
     Submit and walltime of the waiting jobs are the same in all plans, and so are the divisors of the means.
     Without them, each metric but the makespan ranks plans by the weighted sum of the delays. The weight is the

@@ -1,4 +1,4 @@
-"""What planning schedulers work on: the jobs, the plan of each policy, and the settings."""
+"""The data of planning schedulers: the jobs, the plan of each policy, and the settings."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ BLOCK = 4  # jobs planned between two looks at which others can start now
 SETTINGS = np.dtype(
     [
         ("kind", np.int64),
-        ("policy", np.int64),  #: the first one
+        ("policy", np.int64),  #: the first policy
         ("lower", np.int64),  #: bounds of the mean walltime, seconds
         ("upper", np.int64),
-        ("least", np.int64),  #: waiting jobs without which nothing is decided
+        ("least", np.int64),  #: least number of waiting jobs for a decision
         ("decider", np.int64),
         ("preferred", np.int64),
         ("tie", np.float64),  #: scores closer than this share of the least are equal to it
         ("full", np.bool_),  #: decide where a job ended, too
         ("makespan", np.bool_),  #: the makespan scores a plan, else the weighted sum of the delays
-        ("standing", np.bool_),  #: what is scored in the place of FCFS is the list as it stands
+        ("standing", np.bool_),  #: score the list as it stands in the place of FCFS
     ],
     align=True,
 )
 
 
 class Planner(NamedTuple):
-    """What every plan reads, and where it is made."""
+    """The jobs and settings of a planning scheduler, and arrays for its plans."""
 
     jobs: NDArray[np.void]  # (n,) JOB
     weight: NDArray[np.float64]  # (n,): what a second of delay of each job adds to the score of a plan
     settings: np.void
-    width: NDArray[np.int64]  # (n,): 2**width is the greatest power of two within the job's cores
-    orders: NDArray[np.int64]  # (3, lines): the waiting jobs, of jobs alike the first, in the order of each policy
+    width: NDArray[np.int64]  # (n,): 2**width is the greatest power of two up to the job's cores
+    orders: NDArray[np.int64]  # (3, lines): the waiting jobs, only the first of jobs alike, in the order of each policy
     planned: NDArray[np.int64]  # (3, n): start of each job in the plan of each policy, where plans are scored
-    base: Profile  # idle cores beside the running jobs
-    idle: Profile  # and beside the jobs planned so far
+    base: Profile  # cores idle beside the running jobs
+    idle: Profile  # cores idle beside the running jobs and those planned so far
     earliest: NDArray[np.int64]  # (WIDTHS,): a segment before which no job of 2**width cores or more can begin
     drop: NDArray[np.int64]  # (WIDTHS,): instant from which fewer than 2**width cores idle
-    longest: NDArray[np.int64]  # (WIDTHS,): no job of 2**width cores and more seconds can begin soon enough to matter
-    lines: Lines  # `orders` has of jobs alike the first; the others follow it
-    behind: NDArray[np.int64]  # (lines,): heap of keys: place in the order, job; the next to plan of each line
+    longest: NDArray[np.int64]  # (WIDTHS,): no longer job of 2**width cores or more can begin soon enough to matter
+    lines: Lines  # the jobs alike with those in `orders`
+    behind: NDArray[np.int64]  # (lines,): heap of the next jobs to plan of lines, as keys: place in the order, job
     segment: NDArray[np.int64]  # (lines,): a segment before which no other job of the line can begin
     closed: NDArray[np.int64]  # (lines,): latest instant at which no other job of the line could start
-    open: NDArray[np.int64]  # (lines,): entries of the order, of lines of which another job may start now
+    open: NDArray[np.int64]  # (lines,): entries of the order whose lines may have another job that starts now
     begun: NDArray[np.int64]  # jobs that start now
     scores: NDArray[np.float64]  # (3,)

@@ -1,4 +1,4 @@
-"""Planning schedulers: at every event the whole waiting list is planned again, in the order of a policy."""
+"""Planning schedulers that plan the whole waiting list again at every event, in the order of a policy."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windo
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit, but for the first; no job wider than the machine.
+        Ascending by submit after the first `first`; no job wider than the machine.
     first, begin
         As `parsim.planning.multiqueue.multiqueue` takes them.
     of : ndarray(int32), shape (n,)
-        Which jobs are alike, `parsim.engine.lists.alike.Lines`; each its own for self-tuning, which looks at all.
+        Line of each job, as `parsim.engine.lists.alike.Lines` has it; one each for self-tuning, which plans all jobs.
     ranks : ndarray(int64), shape (3, n)
         Place of each job in the order of FCFS, SJF, LJF.
     weight : ndarray(float64), shape (n,)
@@ -34,18 +34,17 @@ def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windo
     machine : int
         Cores.
     bits : int
-        Low bits of a key that hold a job.
+        Number of low bits of a key that hold a job.
     settings : SETTINGS
     windows, taken, instants
         As `parsim.prepare.state.Begun` has them.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start.
+        Filled with each job's start; -1 if the loop left the instants that a key can hold before.
 
     Returns
     -------
     cases : ndarray(int64), shape (3, 8, 3)
-        Decisions by policy in use before, set of the policies of least score (bits; 0 where nothing is
-        scored), policy chosen.
+        Decisions by policy in use before, set of the policies of least score (bits; 0 without scores), policy chosen.
     starts, seconds : ndarray(int64), shape (3,)
         Jobs started under each policy, and how long it was in use.
     """
@@ -89,7 +88,7 @@ def event_loop(
     planner, resumed, begin, ranks, machine, bits, windows, taken, instants, ends, running, start, cases, starts,
     seconds,
 ):  # fmt: skip
-    """Simulate; fills `start` and what is counted. `ends` is a heap of real ends."""
+    """Simulate, and fill `start`, `cases`, `starts` and `seconds`. `ends` is a heap of real ends."""
     jobs, settings, n = planner.jobs, planner.settings, planner.jobs.size
     low = (np.int64(1) << bits) - 1
     size = 0  # running jobs
@@ -157,8 +156,8 @@ def event_loop(
             policy = chosen
             begun = collect_begun(planner, waiting, policy, row, now)
         else:
-            # Beside running jobs alone cores only become idle, so that the first segment tells. Where windows leave
-            # none idle, none starts.
+            # Beside running jobs alone cores only become idle, so the first segment has the fewest. No job starts
+            # where windows leave no core idle.
             falling = base if windows.size else 1
             begun = plan_starts(planner, waiting, some, base, falling, policy, ranks[policy], bits)
         if begun == 0:
@@ -184,7 +183,7 @@ def event_loop(
 
 @step
 def drop_started(planner, order, count, rank, start):
-    """Let the next job of each line whose first has started wait in its turn; return the number of entries."""
+    """Replace started jobs of `order` by the next of their lines, in their turns; return the number of entries."""
     lines, followers = planner.lines, planner.open
     kept = 0
     following = 0
@@ -207,7 +206,7 @@ def drop_started(planner, order, count, rank, start):
 
 @step
 def collect_begun(planner, count, policy, row, now):
-    """Set `begun` to the jobs that are planned for now; return how many they are."""
+    """Set `begun` to the jobs that are planned for now; return how many."""
     begun = 0
     for j in planner.orders[policy, :count]:
         if planner.planned[row, j] == now:
@@ -218,7 +217,7 @@ def collect_begun(planner, count, policy, row, now):
 
 @step
 def find_widths(jobs, width):
-    """Fill `width`: 2**width is the greatest power of two within each job's cores."""
+    """Fill `width`, of zeros: 2**width is the greatest power of two up to each job's cores."""
     for j in range(jobs.size):
         while jobs[j].cores >> width[j] > 1:
             width[j] += 1
@@ -236,7 +235,7 @@ def insert(order, count, j, rank):
 
 @step
 def left_by_running(base, running, size, idle, now, bits):
-    """Set from which instants on how many cores are idle, by the expected ends; return how many instants."""
+    """Write the cores idle beside the running jobs over time, by expected ends, to `base`; return the size."""
     base.times[0] = now
     base.free[0] = idle
     segments = 1

@@ -1,4 +1,4 @@
-"""Self-tuning dynP: which policy plans, by the scores of the plans or by the mean walltime.
+"""dynP: chooses the policy that plans, by the scores of plans (self-tuning) or by the mean walltime (bounds).
 
 References
 ----------
@@ -24,13 +24,13 @@ def tune(planner, waiting, base, policy, now):
     Returns
     -------
     least, chosen, row : int
-        Policies of least score, as bits; the policy; the row of `planned` that has the plan to follow.
+        Policies of least score, as bits; the chosen policy; the row of `planned` with the plan to follow.
     """
     settings, scores = planner.settings, planner.scores
     open_ended = planner.base.times[base - 1] >= UNKNOWN_END
     least_score = np.inf
     for turn in range(3):
-        # The policy in use goes first: plans that come out worse than its own end early.
+        # The policy in use goes first, so that plans with worse scores stop early.
         p = policy if turn == 0 else (turn - 1 if turn <= policy else turn)
         if settings.standing and p == FCFS and policy != FCFS:
             scores[FCFS] = scores[policy]
@@ -53,7 +53,7 @@ def tune(planner, waiting, base, policy, now):
 
 @step
 def decide(least, policy, decider, preferred):
-    """Choose a policy; bit p of `least` is set if policy p has the least score, `policy` is in use."""
+    """Return the policy that a decider chooses: `least` has bit p if p has the least score, `policy` is in use."""
     if decider == PREFERRED and least >> preferred & 1:
         return preferred
     if decider != SIMPLE and least >> policy & 1:
@@ -65,7 +65,7 @@ def decide(least, policy, decider, preferred):
 
 @step
 def score(planner, waiting, planned, now):
-    """Score a plan, summed in the order of FCFS whatever the policy: equal plans score equal."""
+    """Return the score of a plan, summed in the order of FCFS under each policy, so that equal plans score equal."""
     total = 0.0
     for k in range(waiting):
         j = planner.orders[FCFS, k]
@@ -75,7 +75,7 @@ def score(planner, waiting, planned, now):
 
 @step
 def add_score(planner, j, delay, total):
-    """Add what job j adds to the score of a plan that delays it by so many seconds."""
+    """Return the score `total` of a plan with job j added, which the plan delays by `delay` seconds."""
     if planner.settings.makespan:
         return max(total, float(delay + planner.jobs[j].walltime))
     return total + planner.weight[j] * delay
@@ -83,7 +83,7 @@ def add_score(planner, j, delay, total):
 
 @routine
 def score_planned(planner, waiting, first, now):
-    """Score the plans by the jobs that have a start in each; what is scored for FCFS is the plan in row `first`."""
+    """Set the scores of all plans, over jobs that have a start in each; that of FCFS from the plan in row `first`."""
     planned, scores = planner.planned, planner.scores
     scores[:] = 0.0
     for k in range(waiting):
@@ -96,7 +96,7 @@ def score_planned(planner, waiting, first, now):
 
 @step
 def choose_by_bounds(settings, total, waits):
-    """Choose by the mean walltime of the waiting jobs: short ones SJF, long ones LJF, else FCFS."""
+    """Return the policy for the mean walltime of waiting jobs: SJF if it is short, LJF if it is long, else FCFS."""
     if total <= settings.lower * waits:
         return np.int64(SJF)
     return np.int64(FCFS if total <= settings.upper * waits else LJF)

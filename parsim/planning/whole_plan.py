@@ -1,4 +1,4 @@
-"""A plan of all waiting jobs, one after the other, each at the first instant at which it fits."""
+"""Plans all waiting jobs, one after the other, each at the first instant at which it fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parsim.planning.planner import BLOCK, SJF, WIDTHS
 
 @routine
 def plan(planner, order, count, base, ascending, most, planned):
-    """Plan the jobs of `order` one after the other into `planned`; False once the score has passed `most`."""
+    """Plan the first `count` jobs of `order` in turn into `planned`; return False once the score exceeds `most`."""
     idle, earliest = planner.idle, planner.earliest
     size = copy_profile(idle, planner.base, base)
     total = 0.0
@@ -31,15 +31,15 @@ def plan(planner, order, count, base, ascending, most, planned):
 
 @step
 def plan_job(planner, size, job, first, ascending, limit):
-    """Plan a job at its first place from segment `first` on.
+    """Plan a job at its first start from segment `first` on.
 
-    ``earliest[b]`` stays true while segments are cut, since their numbers only grow, and while cores are taken. Where
+    ``earliest[b]`` stays valid while cores are taken, and while segments are cut, since their numbers only grow. Where
     the walltimes of the order are `ascending`, a job cannot begin before a planned one that is no wider.
 
     Returns
     -------
     i, size : int
-        The segment that it begins with, -1 where it cannot begin before `limit`; the number of segments.
+        The segment with which the job begins, -1 if it cannot begin before `limit`; the number of segments.
     """
     idle, earliest = planner.idle, planner.earliest
     need, walltime = np.int64(planner.jobs[job].cores), np.int64(planner.jobs[job].walltime)
@@ -62,12 +62,12 @@ def plan_job(planner, size, job, first, ascending, limit):
 
 @routine
 def plan_starts(planner, count, some, base, falling, policy, rank, bits):
-    """Plan by one policy, as far as needed, and set `begun` to the jobs that start now; return how many they are.
+    """Plan by one policy, as far as needed, and set `begun` to the jobs that start now; return how many.
 
-    `open` has `some` entries of the order, whose jobs may start now. It ends as soon as it sees that no other job can.
-    Once all cores are taken at some instant, a job that begins before it ends before it, and one that begins after it
-    does not matter. Where a job does not, none does that is no narrower and no shorter, or alike and has its turn
-    later. In the `base` segments beside the running jobs cores become fewer before the one numbered `falling` only.
+    `open` has the `some` entries of the order whose jobs may start now. Planning ends as soon as no other job can.
+    Once all cores are taken at some instant, a job that begins before it must end before it, and a job that begins
+    after it does not matter. If a job cannot begin before, no job can that is as wide and as long, or alike and later
+    in its line. Among the `base` segments, idle cores become fewer only before segment `falling`.
     """
     jobs, idle, lines, closed, behind = planner.jobs, planner.idle, planner.lines, planner.closed, planner.behind
     order, width, longest = planner.orders[policy], planner.width, planner.longest
@@ -127,7 +127,7 @@ def plan_starts(planner, count, some, base, falling, policy, rank, bits):
 
 @step
 def find_open(planner, policy, count, idle):
-    """Set `open` to the entries of an order whose jobs need no more than what is idle now; return how many they are."""
+    """Set `open` to the entries of an order whose jobs have at most `idle` cores; return how many."""
     some = 0
     for k in range(count):
         planner.open[some] = k
@@ -137,7 +137,7 @@ def find_open(planner, policy, count, idle):
 
 @step
 def drop_closed(planner, order, some, now):
-    """Leave out the last entries of `open` as long as no job of their lines may start now; return how many stay."""
+    """Drop the last entries of `open` while no job of their lines may start now; return how many are left."""
     while some > 0:
         j = order[planner.open[some - 1]]
         b, walltime = planner.width[j], planner.jobs[j].walltime
@@ -150,7 +150,7 @@ def drop_closed(planner, order, some, now):
 
 @step
 def find_drops(idle, size, drop):
-    """Find from which instant on fewer than each power of two cores idle; return that at which none does."""
+    """Set `drop` to the instants from which fewer than 2**b cores idle; return the one with no idle core, or NEVER."""
     b = WIDTHS - 1
     for i in range(size):
         while idle.free[i] < 1 << b:

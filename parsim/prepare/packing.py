@@ -74,9 +74,9 @@ def pack(
 ) -> kernel.Simulation:
     """Lay out everything that the event loop reads and writes.
 
-    Lists are visited `beside` the plans of these. With `gives_up` it does so where queues are deep, if few lines of
-    jobs alike simulate them as well, or with `one_list` the kernel of one; and with `lines` it has these if they do. It
-    always gives up where there are more `interruptions` of jobs.
+    `beside` names the plans of the simulation. With `gives_up` the loop gives up in deep queues, if the loop over lines
+    of jobs alike can take over and lines are few, or with `one_list` the kernel of one list. With `lines` lists have
+    only the first of jobs alike, on the same conditions. The loop always gives up after `interruptions` interruptions.
     """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
@@ -418,7 +418,7 @@ def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
 
 
 def _has_wide_limits(prepared: Prepared, system: System) -> bool:
-    """Whether limits may ease though no job of the list has ended: quotas, throttles of work or over several lists."""
+    """Whether a job may become able to start though no job of its list has ended: as quotas or throttles ease."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
     several = bool(system.throttles) or system.frees_from_queues
     if system.places_chunks and any(len(request) > 1 for request in prepared.workload.requests):

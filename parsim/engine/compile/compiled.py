@@ -1,11 +1,11 @@
-"""How the loops are compiled: only a kernel becomes machine code, with what it calls often written out in it.
+"""Decorators of functions for numba: only kernels become machine code, with most functions that they call inlined.
 
-numba optimizes each function for itself, makes machine code of it and keeps that on disk, then does it all again where
-a caller takes it in. What only kernels call stays what the compiler's front end made of it until the kernel takes it
-in: so half as much is compiled, to the same loops. What a loop does seldom, or is long and stands at several places,
-is called: written out at each it is most of a kernel, and the time of compiling grows faster than a function's length.
+numba optimizes each function by itself, makes machine code of it and keeps that on disk, then does it all again where a
+caller inlines it. Here a function that only kernels call stays the output of the compiler's front end until a kernel
+inlines it, which halves the work for the same loops. A function that is called seldom, or is long and called at several
+places, is not inlined: it would be most of a kernel, and compile time grows faster than a function's length.
 
-numba itself is imported by the first call: what only reads, checks or explains does not wait for it.
+numba is imported by the first call: commands that only read, check or explain do not wait for it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 
 class Compiled:
-    """A function that numba compiles where it is first called, by Python or by a kernel that is compiled.
+    """A function that numba compiles at its first call, by Python or by a kernel that is compiled.
 
-    A kernel from disk holds the code of what it calls, of which no dispatcher is made then.
+    A kernel from disk has the code of the functions that it calls, which then need no dispatcher.
     """
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
@@ -37,14 +37,14 @@ class Compiled:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """What compiles the function, or loads it from disk, for each combination of types it is called with."""
+        """Numba's dispatcher, which compiles or loads the function for each combination of argument types."""
         from parsim.engine.compile.compiler import dispatcher  # noqa: PLC0415 - it imports numba
 
         return dispatcher(self.py_func, **self._options)
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba takes the name of this function for in another one."""
+        """The numba type of this function where another one names it."""
         return self.dispatcher._numba_type_
 
 
@@ -52,7 +52,7 @@ _IMPORTS = re.compile(r"^ *from (parsim[\w.]*) import (\([^)]*\)|.*)", re.MULTIL
 
 
 def sources(module: Path, package: Path = Path(__file__).parents[2]) -> str:
-    """Return a digest of a module and of all that it imports of the package: a kernel takes in their functions."""
+    """Return a digest of a module and of all modules of the package that it imports: kernels inline their functions."""
     digest, found, ahead = hashlib.sha256(), {module}, [module]
     while ahead:
         text = ahead.pop().read_text()
@@ -69,14 +69,14 @@ def sources(module: Path, package: Path = Path(__file__).parents[2]) -> str:
 def on_disk(function: Callable[..., Any], **options: Any) -> Compiled:
     """Compile a function at its first call, and keep it on disk.
 
-    Where its module changes, or one that it imports, it is compiled anew: kernels take in functions and constants of
-    one another. numba looks at the file alone, and when it compiles: what was imported may be older.
+    It is compiled anew when its module changes, or one that it imports, since kernels inline functions and constants of
+    these. numba alone would compare only the time stamp of the function's own file.
 
     Parameters
     ----------
     function : callable
     **options
-        Those of `numba.njit`.
+        Options of `numba.njit`.
 
     Returns
     -------
@@ -86,16 +86,16 @@ def on_disk(function: Callable[..., Any], **options: Any) -> Compiled:
 
 
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
-#: What it calls keeps its linkage: with functions internal to each kernel, two kernels from disk do not go together.
+#: Its functions keep external linkage: two kernels from disk with internal ones cannot be loaded together.
 kernel = partial(on_disk, _nrt=False)
-#: What only kernels call.
-routine = partial(Compiled, code="taken in")
-#: A routine that becomes part of the loop: these are many, small, and called for every job.
+#: A function that only kernels call.
+routine = partial(Compiled, code="inlined")
+#: A routine that is always inlined in the loop: these are many, small, and called for every job.
 step = partial(routine, forceinline=True)
-#: A routine that does not, since it is called seldom: the compiler keeps it out of the way of the loop.
-seldom = partial(Compiled, code="seldom", forceinline=False)  # which a routine takes from its caller otherwise
-#: A routine that does not, since it is long, and called at several places, however often.
-apart = partial(Compiled, code="apart", forceinline=False)
-#: The same with the arithmetic of IEEE 754: what is divided by zero is infinite or NaN, and no error.
+#: A routine that is never inlined, since it is called seldom: the compiler keeps it out of the way of the loop.
+seldom = partial(Compiled, code="seldom", forceinline=False)  # else a routine inherits the option of its caller
+#: A routine that is never inlined, since it is long and called at several places, however often.
+out_of_line = partial(Compiled, code="out of line", forceinline=False)
+#: The same with the arithmetic of IEEE 754: a division by zero is infinite or NaN, and no error.
 ieee_routine = partial(routine, error_model="numpy")
 ieee_step = partial(step, error_model="numpy")

@@ -1,4 +1,4 @@
-"""What numba makes of the functions of `parsim.engine.compile.compiled`; imported where one is called first."""
+"""numba's dispatchers of the functions of `parsim.engine.compile.compiled`; imported when one is first called."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from parsim.engine.compile import lowering  # noqa: F401 - what numba knows of b
 
 
 class _Library(JITCodeLibrary):
-    """Code that is optimized once, as C is with -O2: kernels are as fast as with numba's -O3, and made sooner.
+    """Code that is optimized once, as C is with -O2: kernels are as fast as with numba's -O3, and compile faster.
 
-    numba takes in what is called cheaply before, to leave out reference counts, of which few kernels have any.
+    numba would inline small functions before, to remove reference counts, which few kernels have.
     """
 
     def _optimize_functions(self, module: Any) -> None:
@@ -36,11 +36,11 @@ class _Library(JITCodeLibrary):
 
 
 class _Unfinished(_Library):
-    """The code of a function as its callers take it in; it has no address by itself."""
+    """The code of a function that callers inline or link; it has no address by itself."""
 
     @property
     def codegen(self) -> Any:
-        """What sets the environment of a function where it runs."""
+        """The object that sets the environment of a function where it runs."""
         return self
 
     def set_env(self, *_: object) -> None:
@@ -60,13 +60,13 @@ class _Unfinished(_Library):
         self._finalized = True
 
 
-class _Apart(_Unfinished):
-    """The code of a function that its callers call."""
+class _OutOfLine(_Unfinished):
+    """The code of a function that is never inlined."""
 
     attributes: tuple[str, ...] = ("noinline",)
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Have the function stay one."""
+        """Add a module, whose functions get the attributes."""
         for function in ir_module.functions:
             if not function.is_declaration:
                 for attribute in self.attributes:
@@ -74,15 +74,15 @@ class _Apart(_Unfinished):
         super().add_ir_module(ir_module)
 
 
-class _Seldom(_Apart):
-    """The code of a function from which its callers keep their registers and their way clear."""
+class _Seldom(_OutOfLine):
+    """The code of a function that is called seldom: callers keep registers and code for the other path."""
 
     attributes = ("noinline", "cold")
 
 
 @cache
 def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
-    """Return numba's compiler, which makes code of this kind."""
+    """Return a numba compiler whose code goes to this kind of library."""
 
     class Into(Compiler):
         def define_pipelines(self) -> list[Any]:
@@ -95,9 +95,9 @@ def _compiler(library: type[JITCodeLibrary]) -> type[Compiler]:
 
 
 class OnDisk(FunctionCache):
-    """Kernels on disk, which load without what numba needs to compile one: a fifth of a second of imports.
+    """Kernels on disk, which load without the imports that compiling needs, a fifth of a second.
 
-    Those of other sources are not looked into: they may name types that are no more.
+    Kernels of other sources are not loaded: they may name types that no longer exist.
     """
 
     def __init__(self, function: Callable[..., Any], sources: str) -> None:
@@ -105,7 +105,7 @@ class OnDisk(FunctionCache):
         self._cache_file._version = self._cache_file._version, sources
 
     def holds(self, target_context: Any, parts: tuple[bool, ...] = ()) -> bool:
-        """Return whether a version for this processor is on disk, whose last arguments are there or None."""
+        """Return whether a version for this processor is on disk; `parts`: which of its last arguments are not None."""
         processor = target_context.codegen().magic_tuple()
         with self._guard_against_spurious_io_errors():
             known = [key[0] for key in self._cache_file._load_index() if key[1] == processor]
@@ -113,7 +113,7 @@ class OnDisk(FunctionCache):
         return any(parts == tuple(str(kind) != "none" for kind in kinds[first:] if parts) for kinds in known)
 
     def _save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a version, alone: two processes that do so at once could give each other's code to a signature."""
+        """Save a version under a lock: two processes at once could save each other's code for a signature."""
         self._impl.locator.ensure_cache_path()
         folder = os.open(self.cache_path, os.O_RDONLY)
         try:
@@ -123,13 +123,13 @@ class OnDisk(FunctionCache):
             os.close(folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a version of a kernel, or return None; what has to be compiled then imports the rest itself."""
-        rtsys.initialize(target_context)  # what takes the arrays of a call apart
+        """Load a version of a kernel, or return None; compiling then imports the rest of numba."""
+        rtsys.initialize(target_context)  # unpacks the arrays of a call
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 
 
-_LIBRARIES = {"kernel": _Library, "taken in": _Unfinished, "apart": _Apart, "seldom": _Seldom}
+_LIBRARIES = {"kernel": _Library, "inlined": _Unfinished, "out of line": _OutOfLine, "seldom": _Seldom}
 
 
 def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **options: Any) -> Any:
@@ -138,12 +138,12 @@ def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **opt
     Parameters
     ----------
     function : callable
-    code : {"kernel", "taken in", "apart", "seldom"}
-        A kernel, which Python calls and which is kept on disk, or what becomes of a function that only kernels call.
+    code : {"kernel", "inlined", "out of line", "seldom"}
+        A kernel, which Python calls and which is kept on disk; else how the code of a function is used by kernels.
     sources : str
-        What a kernel on disk is of, as `parsim.engine.compile.compiled.sources` has it.
+        Digest of a kernel's sources, `parsim.engine.compile.compiled.sources`.
     **options
-        Those of `numba.njit`.
+        Options of `numba.njit`.
 
     Returns
     -------
@@ -161,9 +161,9 @@ def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **opt
 
 
 def _widened(kind: Any) -> Any:
-    """Return the type as which an argument is taken: of whole numbers one, or there would be a version for each.
+    """Return the type for which an argument is compiled: int64 for all signed integers.
 
-    Those that are written in a call have a type of their own otherwise, and those of 32 bits another.
+    Otherwise literals, and integers of 32 bits, would each have a version of their own.
     """
     kind = unliteral(kind)
     return int64 if isinstance(kind, Integer) and kind.signed else kind

@@ -1,4 +1,4 @@
-"""How numba lowers what `native` names: a tuple that is handed on by pointer, a move in an array."""
+"""numba's code for `parsim.engine.compile.native`: a tuple that is passed by pointer, a move in an array."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from parsim.engine.compile.native import ByPointer, memmove
 
 
 class Pointer(types.NamedTuple):  # type: ignore[misc]
-    """The type of a tuple that is handed on by pointer; it is made in Python alone."""
+    """The numba type of a tuple that is passed by pointer; only Python makes such tuples."""
 
 
 @typeof_impl.register(ByPointer)
@@ -38,7 +38,7 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _size(kind: Any) -> int:
-    """Return the bytes that a value has at least."""
+    """Return the least number of bytes of a value."""
     if isinstance(kind, ir.LiteralStructType):
         return sum(map(_size, kind.elements))
     if isinstance(kind, ir.ArrayType):

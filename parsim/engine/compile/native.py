@@ -1,4 +1,4 @@
-"""What kernels use that numba has no code for: `parsim.engine.compile.lowering` has it."""
+"""A type and a function of kernels that numba lacks; `parsim.engine.compile.lowering` has their code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 
 class ByPointer(ABC):  # noqa: B024 - named tuples have no bases: these are registered
-    """Named tuples that kernels hand on as one pointer; numba makes an argument of every pointer and size of an array.
+    """Named tuples that kernels pass as one pointer; numba would pass every pointer and size of an array by itself.
 
-    The state of the general loop has 350 of these. Handed from each of a hundred functions to the next they were two
-    thirds of what was compiled. Only kernels without reference counts take such a tuple: what calls them holds its
-    arrays.
+    The state of the general loop has 350 of these. Passed through a hundred functions they were two thirds of the code.
+    Only kernels without reference counts take such a tuple: their caller keeps its arrays alive.
     """
 
 
@@ -21,5 +20,5 @@ by_pointer = ByPointer.register
 
 
 def memmove(array: NDArray[Any], to: int, first: int, count: int) -> None:
-    """Copy entries of a contiguous array to another place of it, which may overlap; kernels do so by C's function."""
+    """Copy `count` entries of a contiguous array from `first` to `to`; they may overlap. Kernels call C's memmove."""
     array[to : to + count] = array[first : first + count]

@@ -1,8 +1,8 @@
-"""The running jobs of a list where they are many: blocks of a few by expected end, so that few are moved at a time.
+"""Many running jobs of one list by expected end: in blocks of a few, so that few entries move at a time.
 
-The blocks stand in order in a directory, with the least key, the jobs and the cores of each. What is passed over goes
-by blocks. Where there are several, none is empty, and two next to each other have more than half as many jobs as one
-has room for, so that they are few.
+A directory has the blocks in order, with the least key, the number of jobs and the cores of each, so that searches skip
+blocks. If there are several blocks, none is empty, and two neighbours have more than half as many jobs as one has
+room for, so that blocks are few.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ NONE = np.uint64(0)
 
 
 class Blocks(NamedTuple):
-    """The running jobs; b is a place of the directory, and ``number[b] * ROOM`` the first entry of its block."""
+    """The running jobs; b is a place in the directory, ``number[b] * ROOM`` the first entry of the block there."""
 
     keys: NDArray[np.int64]  # (blocks * ROOM,) ascending in each block: expected ends
     cores: NDArray[np.int32]  # (blocks * ROOM,)
-    number: NDArray[np.uint64]  # (blocks,): the block at each place; behind the last those without jobs
-    least: NDArray[np.int64]  # (blocks,): key of its first job
-    filled: NDArray[np.uint64]  # (blocks,): its jobs
-    total: NDArray[np.int64]  # (blocks,): their cores
+    number: NDArray[np.uint64]  # (blocks,): the block at each place; after `count` places the unused blocks
+    least: NDArray[np.int64]  # (blocks,): key of the first job in the block at each place
+    filled: NDArray[np.uint64]  # (blocks,): number of its jobs
+    total: NDArray[np.int64]  # (blocks,): sum of their cores
     count: NDArray[np.uint64]  # (1,): places in use
 
 
 def blocks_of(jobs: int) -> Blocks:
-    """Return blocks without a job, for so many that run at most."""
+    """Return empty blocks for at most so many running jobs."""
     most = (jobs >> 3) + 3
     entries = most * int(ROOM)
     return Blocks(
@@ -58,7 +58,7 @@ def place_of(blocks, key):
 
 @step
 def add_job(blocks, key, cores):
-    """Insert a job that starts."""
+    """Insert a job that starts, with the key of its expected end."""
     b = place_of(blocks, key)
     if blocks.filled[b] == ROOM:
         b = make_room(blocks, b, key)
@@ -77,7 +77,7 @@ def add_job(blocks, key, cores):
 
 @seldom
 def make_room(blocks, b, key):
-    """Split the full block at place b; return the place that is the key's."""
+    """Split the full block at place b; return the place of the block for the key."""
     count = blocks.count[0]
     unused = blocks.number[count]
     for k in range(count, b + ONE, -1):
@@ -88,7 +88,7 @@ def make_room(blocks, b, key):
     blocks.number[b + ONE] = unused
     blocks.count[0] = count + ONE
     begin, other = blocks.number[b] * ROOM, unused * ROOM
-    # What comes at the end of all leaves the block before it full.
+    # A key after all others gets a new block, and leaves the last one full.
     kept = ROOM if b + ONE == count and blocks.keys[begin + ROOM - ONE] < key else HALF
     moved = np.int64(0)
     for k in range(kept, ROOM):
@@ -104,7 +104,7 @@ def make_room(blocks, b, key):
 
 @step
 def remove_job(blocks, key):
-    """Take out the job with this key, which must be there."""
+    """Remove the job with this key, which must be there."""
     b = place_of(blocks, key)
     begin = blocks.number[b] * ROOM
     i = begin
@@ -126,13 +126,13 @@ def remove_job(blocks, key):
 
 @step
 def is_one_block(filled, beside):
-    """Whether a block of so many jobs is to be joined with one beside it."""
+    """Whether a block of `filled` jobs is to be joined with a neighbour of `beside` jobs."""
     return filled == 0 or filled + beside <= HALF
 
 
 @seldom
 def join_next(blocks, b):
-    """Put the jobs of the block behind place b into the one there."""
+    """Move the jobs of the block after place b into the block there."""
     begin, other = blocks.number[b] * ROOM + blocks.filled[b], blocks.number[b + ONE] * ROOM
     for k in range(blocks.filled[b + ONE]):
         blocks.keys[begin + k] = blocks.keys[other + k]
@@ -153,7 +153,7 @@ def join_next(blocks, b):
 
 @step
 def when_idle(blocks, free, need, bits):
-    """Return when `need` cores, more than are free, and no more than there are, are idle, and how many are then."""
+    """Return the instant at which `need` cores, more than `free`, idle by expected ends; and the idle cores then."""
     idle = np.int64(free)
     b = NONE
     while idle + blocks.total[b] < need:

@@ -1,8 +1,8 @@
-"""EASY and FCFS on one list that is alone on its cores and whose order is constant but for jobs that begin to starve.
+"""EASY and FCFS on one list with cores of its own, in an order that is constant but for jobs that begin to starve.
 
-It simulates every list without limits, reservations or a pool, and is the inner loop of the exact search. It is several
-times as fast as `parsim.engine.events`: it looks at a waiting job again only when something ended or the head job
-changed, and scans the list in blocks that the compiler turns into vector instructions.
+The loop simulates every list without limits, reservations or a pool, and is the inner loop of the exact search. It is
+several times as fast as `parsim.engine.events`: it looks at a waiting job again only after an end or a change of the
+head job, and scans the list in blocks that the compiler turns into vector instructions.
 
 References
 ----------
@@ -29,7 +29,7 @@ from parsim.engine.resources.running import (
 from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Running, step
 
 ONE = np.uint64(1)
-STARTED = np.int32(0)  # in place of the cores of an entry whose job has started
+STARTED = np.int32(0)  # replaces the cores of a job that has started
 
 
 class Ranked(NamedTuple):
@@ -47,9 +47,9 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
     Parameters
     ----------
     jobs : ndarray(JOB), shape (n,)
-        Ascending by submit, but for the first; no job wider than the machine.
+        Ascending by submit after the first `first`; no job wider than the machine.
     first : int
-        So many jobs run when the simulation begins; their starts are in `start`.
+        Number of jobs that run when the simulation begins; their starts are in `start`.
     begin : int
         First instant at which anything is decided.
     machine : int
@@ -57,7 +57,7 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
     backfill : bool
         EASY; False is FCFS.
     bits : int
-        Low bits of a key that hold a job.
+        Number of low bits of a key that hold a job.
     rank : ndarray(int32), shape (n,)
         Place of each job in the order, from 0; of job j that starves on arrival, j - n.
     ranked : ndarray(int32), shape (n,)
@@ -65,10 +65,9 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
     wake_ups : ndarray(int64), shape (m,)
         Keys of the instants at which jobs begin to starve, ascending.
     looks, more : int
-        How many entries of the waiting list it may look at before it gives up, and how many more for each job that is
-        submitted.
+        Looks at entries of the waiting list before the loop gives up, and looks that each submitted job adds.
     start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 where it gave up, or left the instants that a key can hold, before.
+        Filled with each job's start; -1 if the loop gave up, or left the instants that a key can hold, before.
     """
     n = jobs.size
     most = min(n, machine)
@@ -85,7 +84,7 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
 def event_loop(
     jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, more, ends, running, waiting, start
 ):
-    """Simulate; fills `start`. `ends` is a heap of real ends."""
+    """Simulate, and fill `start`. `ends` is a heap of real ends."""
     n = jobs.size
     free = np.int64(machine)
     size = 0  # running jobs
@@ -204,7 +203,7 @@ def event_loop(
 
 @step
 def next_wake_up(wake_ups, wake, start, bits, now):
-    """Return `now`, or the instant before it at which a waiting job begins to starve; and the next wake-up."""
+    """Return `now`, or an earlier instant at which a waiting job begins to starve; and the next wake-up's index."""
     while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) <= now:
         if start[job_in(wake_ups[wake], bits)] < 0:
             return wake_ups[wake] >> bits, wake
@@ -214,7 +213,7 @@ def next_wake_up(wake_ups, wake, start, bits, now):
 
 @step
 def begin_starving(waiting, first, was, rank):
-    """Move the waiting job that was at one rank to its rank among the starving; return whether it passed another."""
+    """Move a waiting job from rank `was` to `rank` among the starving; return whether it passed another job."""
     i = first
     while waiting.rank[i] != was:
         i += ONE
@@ -223,7 +222,7 @@ def begin_starving(waiting, first, was, rank):
 
 @step
 def end_job(jobs, ends, running, size, bits, start):
-    """End the job, of `size` running ones, whose real end comes first; return its number."""
+    """End the job whose real end comes first, of `size` running jobs; return its number."""
     j = job_in(ends[0], bits)
     pop_key(ends, size)
     remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | np.int64(j))
@@ -232,7 +231,7 @@ def end_job(jobs, ends, running, size, bits, start):
 
 @step
 def begin_job(jobs, j, now, bits, ends, running, size, start):
-    """Start job j beside `size` running ones."""
+    """Start job j beside `size` running jobs."""
     start[j] = now
     push_key(ends, size, ((now + jobs[j].runtime) << bits) | np.int64(j))
     add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | np.int64(j), jobs[j].cores)
@@ -240,7 +239,7 @@ def begin_job(jobs, j, now, bits, ends, running, size, start):
 
 @step
 def shadow_time(running, size, free, need, now, bits):
-    """Return the shadow time of a head job that needs more than is free, and the extra cores at it."""
+    """Return the shadow time of a head job that needs more cores than are free, and the extra cores."""
     shadow = first_instant(running, 0, size, free, need, now, bits)
     return shadow, available(running, 0, size, free, shadow, bits) - need
 
@@ -260,7 +259,7 @@ def any_may_start(waiting, i, free, slack, extra):
 
 @step
 def add_waiting(waiting, first, i, c, w, r):
-    """Insert an entry by its rank among ``first:i``; return whether any entry moved behind it."""
+    """Insert a job of c cores, walltime w and rank r into ``first:i`` by rank; return whether it passed another."""
     end = i
     while i > first and waiting.rank[i - ONE] > r:
         copy_entry(waiting, i, i - ONE)
@@ -273,7 +272,7 @@ def add_waiting(waiting, first, i, c, w, r):
 
 @step
 def drop_started(waiting, kept, last):
-    """Close the gaps that started jobs left, the first at entry `kept`; return the end of the list."""
+    """Close the gaps of started jobs, the first at entry `kept`; return the end of the list."""
     for k in range(kept, last):
         if waiting.cores[k] != STARTED:
             copy_entry(waiting, kept, k)
@@ -283,7 +282,7 @@ def drop_started(waiting, kept, last):
 
 @step
 def copy_entry(waiting, to, i):
-    """Overwrite one entry by another."""
+    """Copy entry i to entry `to`."""
     waiting.cores[to] = waiting.cores[i]
     waiting.walltime[to] = waiting.walltime[i]
     waiting.rank[to] = waiting.rank[i]
@@ -297,5 +296,5 @@ def job_in(key, bits):
 
 @step
 def job_of(r, ranked):
-    """Return the job of a rank; below 0 are the starving."""
+    """Return the job of a rank; starving jobs have negative ranks."""
     return np.uint64(r + ranked.size if r < 0 else ranked[r])

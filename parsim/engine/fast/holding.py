@@ -1,4 +1,4 @@
-"""Entries of the one list that limits of queues and users hold, by pieces of equal jobs."""
+"""Records since when limits of queues and users hold jobs of the one list, by lines of jobs alike."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from parsim.engine.fast.listed import NOT_HELD, USED, queue_room, room_of, what_is_left
 from parsim.engine.fast.values import is_known, settle, value_at, value_of
-from parsim.engine.simulation import BLOCK, LONGEST, NEVER, apart, step
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, out_of_line, step
 
 
 @step
 def hold_line(s, i, now):
-    """From now on limits hold the job of entry i, and all behind it that are alike."""
+    """Record that limits hold the job of entry i, and all of its line, from now on."""
     s.waiting.held[i] = now
     s.directory.noted[np.int64(i) // BLOCK] = -1
     j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
@@ -23,26 +23,26 @@ def hold_line(s, i, now):
 
 @step
 def hold_from(s, j, now):
-    """From now on limits hold job j, if they do not already."""
+    """Record that limits hold job j from now on, if they do not already."""
     if s.since[j] == NEVER:
         s.since[j] = now
 
 
 @step
 def let_go(s, i, now):
-    """Limits hold the job of entry i, and all behind it that are alike, no longer."""
+    """Record that limits hold the job of entry i, and all of its line, no longer."""
     s.waiting.held[i] = NOT_HELD
     j, end = s.waiting.job[i], s.lines.last[s.lines.of[s.waiting.job[i]]]
-    count_held(s, j, now)
+    stop_holding(s, j, now)
     while j != end:
         j = s.lines.following[j]
-        count_held(s, j, now)
+        stop_holding(s, j, now)
     s.waiting.origin[i] = s.origin[s.waiting.job[i]]
 
 
 @step
-def count_held(s, j, now):
-    """Limits hold job j no longer, if they did."""
+def stop_holding(s, j, now):
+    """Add the seconds for which limits held job j, if they did, to its `origin`."""
     if s.since[j] != NEVER:
         s.origin[j] += now - s.since[j]
         s.since[j] = NEVER
@@ -50,12 +50,12 @@ def count_held(s, j, now):
 
 @step
 def hold(s, now):
-    """Hold the jobs that their limits leave no room now, and let go the others (rule "held by limits").
+    """Record which waiting jobs limits hold now, and which they do not (rule "held by limits").
 
     Returns
     -------
     bool
-        Whether any that is not held may hold another if it is the head job.
+        Whether a job that is not held could, as head job, make limits hold another.
     """
     waiting, limits, d = s.waiting, s.limits, s.directory
     any_holds = False
@@ -78,13 +78,13 @@ def hold(s, now):
 
 @step
 def is_held_behind(s, i):
-    """Whether limits hold some behind the job of entry i that are alike: then they hold the last of these."""
+    """Whether limits hold jobs behind the first of entry i's line: then they hold the last one."""
     return s.since[s.lines.last[s.lines.of[s.waiting.job[i]]]] != NEVER
 
 
-@apart
+@out_of_line
 def hold_behind(s, j, value, reserved, now):
-    """From here on limits hold the jobs behind job j, of this value, that they leave no room."""
+    """Record which jobs behind job j, of this value, limits hold from now on, since job j counts in them."""
     waiting, limits, d = s.waiting, s.limits, s.directory
     whole_queue = queue_room(limits.left[limits.rows[j, 0]]) < LONGEST
     for b in range(d.state[USED]):
@@ -101,7 +101,7 @@ def hold_behind(s, j, value, reserved, now):
             if other != reserved and is_behind(value_at(s, k), other, value, j):
                 hold_line(s, k, now)
             else:
-                hold_mates(s, k, value, j, now)
+                hold_rest_of_line(s, k, value, j, now)
 
 
 @step
@@ -111,10 +111,10 @@ def is_behind(v, k, value, j):
 
 
 @step
-def hold_mates(s, k, value, j, now):
-    """From now on limits hold those that are alike with the job of entry k, which itself goes on, and go behind job j.
+def hold_rest_of_line(s, k, value, j, now):
+    """Record that limits hold the jobs of entry k's line, except its first, that go behind job j.
 
-    They are the last of their line, since none of these passes another.
+    They are the last of the line, since no job passes another of its line.
     """
     first = s.waiting.job[k]
     last = s.lines.last[s.lines.of[first]]

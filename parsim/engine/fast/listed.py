@@ -1,9 +1,9 @@
-"""The waiting jobs of the one list, by what they need: blocks of a few jobs, each with the least that these need.
+"""The waiting jobs of the one list, in blocks of a few, with a directory of the least cores of the jobs in each block.
 
-All jobs of a block count in the same limits, so that a block whose limits are reached costs no look at its jobs. Where
-there are many blocks a directory has of each the least cores of its jobs up to each of a few walltimes, and the value
-that none of them passes: so what may start is found without a look at what may not. Which of them goes first, the
-values say; the jobs of a block are in no order.
+All jobs of a block count in the same limits, so that a block whose limits are reached is skipped. For many blocks the
+directory has the least cores of each block's jobs up to each of a few walltimes, and an upper bound of their values:
+jobs that may start are found without a look at blocks of others. Jobs of a block are in no order; their values tell
+which goes first.
 """
 
 from __future__ import annotations
@@ -13,63 +13,63 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.simulation import BLOCK, LONGEST, apart, step
+from parsim.engine.simulation import BLOCK, LONGEST, out_of_line, step
 
 NO_BLOCK = np.int32(-1)
 NOT_HELD = np.inf
 PASSED = -np.inf  # no value is as small
-NO_CORES = np.int32(LONGEST)  # in place of the cores of an entry without a job
-CLASSES = 16  #: of walltimes, by which the directory has the least cores
-ALL = np.uint64(CLASSES - 1)  #: the last one, of all walltimes
+NO_CORES = np.int32(LONGEST)  # replaces the cores of an entry without a job
+CLASSES = 16  #: classes of walltimes, for which the directory has the least cores
+ALL = np.uint64(CLASSES - 1)  #: the last class, up to all walltimes
 MIXED = np.int64(0)  #: group of jobs of any user
-MANY = 256  #: waiting jobs from which on each user has blocks of his own, where values are those of users
-DEEP, SHALLOW = 16, 8  #: blocks from which on, and up to which, the directory is kept and is not
-JOBS, USED, KEPT = range(3)  # of `Directory.state`: waiting jobs, or lines of them; blocks in use; whether it is kept
+MANY = 256  #: waiting jobs from which on each user has blocks of his own, where a job's value is its user's
+DEEP, SHALLOW = 16, 8  #: the directory is kept once there are more blocks than `DEEP`, until there are `SHALLOW`
+JOBS, USED, KEPT = range(3)  # of `Directory.state`: entries; blocks in use; whether the directory is kept
 
 
 class Listed(NamedTuple):
-    """The waiting jobs, of jobs alike the first; block b has the entries from ``b * BLOCK`` on."""
+    """The waiting jobs, only the first of jobs alike; block b has the entries from ``b * BLOCK`` on."""
 
     job: NDArray[np.int32]
     cores: NDArray[np.int32]
     walltime: NDArray[np.int32]
-    bound: NDArray[np.float64]  # its value at this instant or, in an epoch, at the end of that; or infinity
-    value: NDArray[np.float64]  # its value at the instant of pass `known`
+    bound: NDArray[np.float64]  # value at this instant or, in an epoch, at its end; or infinity
+    value: NDArray[np.float64]  # value at the instant of pass `known`
     known: NDArray[np.int64]
-    origin: NDArray[np.float64]  # submit, plus the seconds for which its limits held the job before
-    held: NDArray[np.float64]  # instant from which its limits hold it, where that counts, or `NOT_HELD`
+    origin: NDArray[np.float64]  # submit, plus the seconds for which limits held the job before
+    held: NDArray[np.float64]  # instant from which limits hold the job, where eligible time is read, or `NOT_HELD`
 
 
 class Directory(NamedTuple):
-    """The blocks, those in use first, and what is known of each; of a group all but the last are full."""
+    """The blocks, those in use first, and bounds of the jobs in each; all blocks of a group but the last are full."""
 
     state: NDArray[np.int64]  # `JOBS`, `USED`, `KEPT`
-    last: NDArray[np.int32]  # (groups,): the last block of each, or `NO_BLOCK`
-    count: NDArray[np.int64]  # (blocks,): its jobs
+    last: NDArray[np.int32]  # (groups,): the last block of each group, or `NO_BLOCK`
+    count: NDArray[np.int64]  # (blocks,): number of jobs
     group: NDArray[np.int32]  # (blocks,)
-    before: NDArray[np.int32]  # (blocks,): the block of its group before it, or `NO_BLOCK`
-    behind: NDArray[np.int32]  # (blocks,): the one behind it
-    room: NDArray[np.int32]  # (blocks,): most cores of a job that its limits let start
-    noted: NDArray[np.int32]  # (blocks,): `room` when it was noted last which jobs are held, or -1
-    top: NDArray[np.float64]  # (blocks,): no bound is larger
-    oldest: NDArray[np.int32]  # (blocks,): no job has a smaller number
-    least: NDArray[np.int32]  # (CLASSES, blocks): least cores of its jobs of this class of walltimes or one before
-    longest: NDArray[np.int32]  # (CLASSES,): walltime of a class
+    before: NDArray[np.int32]  # (blocks,): the block of the group before this one, or `NO_BLOCK`
+    behind: NDArray[np.int32]  # (blocks,): the block of the group after this one, or `NO_BLOCK`
+    room: NDArray[np.int32]  # (blocks,): most cores of a job that limits let start
+    noted: NDArray[np.int32]  # (blocks,): `room` when held jobs were last recorded, or -1
+    top: NDArray[np.float64]  # (blocks,): upper bound of `bound`
+    oldest: NDArray[np.int32]  # (blocks,): lower bound of the numbers of jobs
+    least: NDArray[np.int32]  # (CLASSES, blocks): least cores of the jobs with walltimes up to those of each class
+    longest: NDArray[np.int32]  # (CLASSES,): longest walltime of each class
     kind: NDArray[np.uint8]  # (n,): class of each job
 
 
-class Ask(NamedTuple):
-    """What jobs may start beside the head job, or be the head job."""
+class Wanted(NamedTuple):
+    """Bounds of jobs that may start beside the head job, or be the head job: `widest`, and one of the next three."""
 
-    widest: int  # no more cores, and
-    slack: int  # no longer walltimes
-    extra: int  # or no more cores
-    eligible: int  # or smaller numbers
+    widest: int  # most cores
+    slack: int  # longest walltime
+    extra: int  # most cores of a longer job
+    eligible: int  # jobs with smaller numbers may be the head job
     kind: int  # first class with all walltimes up to `slack`
 
 
 def listed_of(n: int, groups: int) -> Listed:
-    """Return a list in which n jobs of so many groups may wait."""
+    """Return an empty list for n jobs of so many groups."""
     most = _blocks(n, groups) * BLOCK
     cores = np.full(most, NO_CORES)
     job, walltime = np.empty((2, most), np.int32)
@@ -78,7 +78,7 @@ def listed_of(n: int, groups: int) -> Listed:
 
 
 def directory_of(n: int, groups: int, longest: NDArray[np.int32], kind: NDArray[np.uint8]) -> Directory:
-    """Return the directory of such a list without a job."""
+    """Return the directory of an empty list for n jobs of so many groups."""
     most = _blocks(n, groups)
     before, behind, group, noted, oldest = np.empty((5, most), np.int32)
     return Directory(
@@ -99,13 +99,13 @@ def directory_of(n: int, groups: int, longest: NDArray[np.int32], kind: NDArray[
 
 
 def _blocks(n: int, groups: int) -> int:
-    """Return the most blocks that there are, and as many as are looked at together."""
+    """Return the most blocks that are in use, plus as many as are compared at once."""
     return n // BLOCK + min(n, groups) + 1 + BLOCK
 
 
 @step
 def add_entry(s, j, group):
-    """Add job j, which arrives, the first of its line, to the last block of its group; return its entry."""
+    """Add job j, submitted as the first of its line, to the last block of its group; return its entry."""
     d, waiting, job = s.directory, s.waiting, s.jobs[j]
     b = np.int64(d.last[group])
     if b == NO_BLOCK or d.count[b] == BLOCK:
@@ -128,7 +128,7 @@ def add_entry(s, j, group):
 
 @step
 def add_block(s, j, group):
-    """Begin another block of a group; return its number."""
+    """Begin another block of a group, for job j; return its number."""
     d = s.directory
     b, other = d.state[USED], d.last[group]
     d.state[USED] += 1
@@ -152,7 +152,7 @@ def add_block(s, j, group):
 
 @step
 def room_of(limits, j):
-    """Return the most cores that the limits of job j let a job have that starts."""
+    """Return the most cores that the limits of job j allow a job that starts."""
     if not limits.any:
         return LONGEST
     jobs, cores = what_is_left(limits, j)
@@ -161,14 +161,14 @@ def room_of(limits, j):
 
 @step
 def what_is_left(limits, j):
-    """How many more jobs and cores the limits of job j allow."""
+    """Return how many more jobs and cores the limits of job j allow."""
     own, users = limits.left[limits.rows[j, 0]], limits.left[limits.rows[j, 1]]
     return min(own.jobs, users.jobs), min(own.cores, users.cores)
 
 
 @step
 def remove_entry(s, i):
-    """Let the last job of its group have entry i, whose job has left."""
+    """Remove entry i, whose job has left: move the last entry of its group there."""
     d = s.directory
     b = np.int64(i) // BLOCK
     last = np.int64(d.last[d.group[b]])
@@ -190,7 +190,7 @@ def remove_entry(s, i):
 
 @step
 def remove_block(s, b):
-    """Let the last of all blocks have the number of this one, the last of its group, which is empty."""
+    """Remove block b, the last of its group, which is empty: move the last block in use there."""
     d, waiting = s.directory, s.waiting
     d.last[d.group[b]] = d.before[b]
     if d.before[b] != NO_BLOCK:
@@ -222,7 +222,7 @@ def remove_block(s, b):
 
 @step
 def copy_entry(waiting, to, i):
-    """Overwrite one entry by another."""
+    """Copy entry i to entry `to`."""
     waiting.job[to] = waiting.job[i]
     waiting.cores[to] = waiting.cores[i]
     waiting.walltime[to] = waiting.walltime[i]
@@ -235,7 +235,7 @@ def copy_entry(waiting, to, i):
 
 @step
 def forget(d, b):
-    """Nothing is known of a block, which has no job."""
+    """Reset the directory's bounds of block b, which has no job."""
     d.top[b] = PASSED
     d.oldest[b] = NO_CORES
     for k in range(CLASSES):
@@ -244,7 +244,7 @@ def forget(d, b):
 
 @step
 def include(s, b, i):
-    """Let the directory know of entry i of block b."""
+    """Extend the directory's bounds of block b to entry i."""
     d, waiting = s.directory, s.waiting
     d.top[b] = max(d.top[b], waiting.bound[i])
     d.oldest[b] = min(d.oldest[b], waiting.job[i])
@@ -254,9 +254,9 @@ def include(s, b, i):
         k += 1
 
 
-@apart
+@out_of_line
 def summarize(s, b):
-    """Let the directory know of all entries of block b anew."""
+    """Compute the directory's bounds of block b from all its entries."""
     d, waiting = s.directory, s.waiting
     forget(d, b)
     for i in range(b * BLOCK, b * BLOCK + d.count[b]):
@@ -270,7 +270,7 @@ def summarize(s, b):
 
 @step
 def set_top(s, b):
-    """Let the directory know of the bounds of block b anew."""
+    """Compute `top` of block b from the bounds of its entries, if the directory is kept."""
     d = s.directory
     if d.state[KEPT]:
         top = PASSED
@@ -281,7 +281,7 @@ def set_top(s, b):
 
 @step
 def class_of(d, slack):
-    """Return the first class that has all jobs of walltimes up to `slack`."""
+    """Return the first class with all walltimes up to `slack`."""
     k = np.uint64(0)
     while k < ALL and d.longest[k] < slack:
         k += np.uint64(1)
@@ -289,20 +289,20 @@ def class_of(d, slack):
 
 
 @step
-def any_block_has(d, b, largest, ask):
-    """Whether any of the `BLOCK` blocks from b on may have what is asked for."""
+def any_block_has(d, b, largest, wanted):
+    """Whether any of the `BLOCK` blocks from b on may have a wanted job with at least the largest value."""
     hit = False
     for k in range(np.uint64(BLOCK)):
-        hit |= may_have(d, b + k, largest, ask)
+        hit |= may_have(d, b + k, largest, wanted)
     return hit
 
 
 @step
-def may_have(d, b, largest, ask):
-    """Whether block b may have what is asked for, of at least the largest value."""
-    least, most = d.least[ALL, b], min(d.room[b], ask.widest)
-    may = ((ask.slack >= 0) & (d.least[ask.kind, b] <= most)) | (least <= min(most, ask.extra))
-    return (d.top[b] >= largest) & (may | ((d.oldest[b] < ask.eligible) & (least <= most)))
+def may_have(d, b, largest, wanted):
+    """Whether block b may have a wanted job with at least the largest value."""
+    least, most = d.least[ALL, b], min(d.room[b], wanted.widest)
+    may = ((wanted.slack >= 0) & (d.least[wanted.kind, b] <= most)) | (least <= min(most, wanted.extra))
+    return (d.top[b] >= largest) & (may | ((d.oldest[b] < wanted.eligible) & (least <= most)))
 
 
 @step
@@ -329,7 +329,7 @@ def any_fits(s, free):
 
 @step
 def change_left(s, j, sign):
-    """Give back to the limits of job j what it counts, or take it."""
+    """Add the job and cores of job j to what its limits allow (`sign` 1), or subtract them."""
     limits = s.limits
     if not limits.any:
         return
@@ -355,13 +355,13 @@ def change_left(s, j, sign):
 
 @step
 def queue_room(own):
-    """Return the most cores that the limits of a queue let a job have that starts."""
+    """Return the most cores that the limits of a queue allow a job that starts."""
     return min(own.cores, LONGEST) if own.jobs > 0 else np.int64(0)
 
 
 @step
 def group_of(s, j):
-    """Return the group of job j: the jobs of one user in one queue where there are limits, or of one user, or all."""
+    """Return the group of job j: with limits, its user in its queue; else its user, if values are users'; else all."""
     if s.limits.any:
         return np.int64(s.limits.rows[j, 1])
     return np.int64(s.fair.user[j]) if s.epoch.of_user and s.directory.state[JOBS] >= MANY else MIXED

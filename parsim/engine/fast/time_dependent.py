@@ -1,9 +1,9 @@
-"""EASY and FCFS on one list that is alone on its cores and whose order is a time-dependent priority, a formula.
+"""EASY and FCFS on one list with cores of its own, ordered by a time-dependent priority, a formula.
 
-This is the event loop of searches over formulas. It is several times as fast as `parsim.engine.events`: nothing may
-start elsewhere, so the list is a few columns, scanned in blocks. What may start it finds by what jobs need
-(`parsim.engine.fast.listed`), so it is also that of every other order where the queue is deep in jobs. Names of rules
-refer to docs/reference/simulator.md.
+This is the event loop of searches over formulas. It is several times as fast as `parsim.engine.events`: its jobs start
+on one partition, so that the list is a few columns, scanned in blocks. The directory of `parsim.engine.fast.listed`
+skips jobs that may not start, so the loop simulates every other order in deep queues, too. Names of rules refer to
+docs/reference/simulator.md.
 
 References
 ----------
@@ -30,9 +30,9 @@ from parsim.engine.fast.listed import (
     NOT_HELD,
     PASSED,
     USED,
-    Ask,
     Directory,
     Listed,
+    Wanted,
     add_entry,
     any_block_has,
     any_fits,
@@ -59,19 +59,19 @@ from parsim.engine.fast.values import (
 )
 from parsim.engine.lists.alike import NO_JOB, Lines, join, leave
 from parsim.engine.resources.running import last_instant, pop_key, push_key
-from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, apart, kernel, step
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, kernel, out_of_line, step
 
-# A look at all for the one of the largest bound, then one for that of the largest value: so few are computed.
+# Scan all for the largest bound, then, with the value of this entry, for the largest value: so few values are computed.
 BY_BOUND, BY_VALUE = range(2)
 
 
 class Limits(NamedTuple):
-    """What running limits leave to the jobs that count in them: those of a queue, or of a user in a queue."""
+    """What running limits still allow: those of each queue, and of each user in a queue."""
 
-    any: bool
-    stop_time: bool  # the eligible time of the jobs they hold stands still
+    any: bool  # whether there are limits
+    stop_time: bool  # whether the eligible time of held jobs stands still
     left: NDArray[np.void]  # ALLOWANCE
-    rows: NDArray[np.uint32]  # (n, 2): those of each job
+    rows: NDArray[np.uint32]  # (n, 2): rows of `left` of each job
 
 
 @by_pointer
@@ -79,22 +79,22 @@ class OneList(NamedTuple):
     """Everything that the loop reads and writes."""
 
     jobs: NDArray[np.void]  # (n,) JOB, as `parsim.engine.fast.easy.easy` takes them
-    start: NDArray[np.int64]  # (n,): given of the first `first` jobs, -1 of the others, and where a key cannot hold it
+    start: NDArray[np.int64]  # (n,): given for the first `first` jobs; -1 for others, also if no key holds their start
     first: int  # the job after those that run when the simulation begins
     begin: int  # first instant at which anything is decided
     machine: int  # cores
     backfill: bool  # EASY; False is FCFS, which no list with limits is
     reserves: bool  # a head job holds cores; else it stops its list after a delay (rule "nothing reserved")
-    reservation_delay: int  # seconds that a job has waited before it may be the head job
-    bits: int  # low bits of a key that hold a job
+    reservation_delay: int  # seconds that a job must wait before it may be the head job
+    bits: int  # number of low bits of a key that hold a job
     formula: Formula  # the largest value goes first
-    fair: Fair  # what it reads of the users
+    fair: Fair  # the values of users that the formula reads
     limits: Limits
     wake_ups: NDArray[np.int64]  # as `parsim.engine.fast.easy.easy` takes them
     lines: Lines
     alike: Alike  # the same lines as stretches of jobs
-    origin: NDArray[np.int64]  # (n,): submit plus the seconds for which limits held each job; empty if time goes on
-    since: NDArray[np.int64]  # (n,): instant from which limits hold it, or NEVER; as long
+    origin: NDArray[np.int64]  # (n,): submit plus the seconds for which limits held each job; empty without `stop_time`
+    since: NDArray[np.int64]  # (n,): instant from which limits hold each job, or NEVER; as long
     epoch: Epoch
     waiting: Listed
     directory: Directory
@@ -105,7 +105,7 @@ class OneList(NamedTuple):
 
 @kernel
 def time_dependent(s):
-    """Schedule the jobs of a `OneList` that was just made, and serves once; fills its `start`."""
+    """Schedule the jobs of a new `OneList`, which cannot be used again; fill its `start`."""
     jobs, bits, limits, epoch, waiting, directory = s.jobs, s.bits, s.limits, s.epoch, s.waiting, s.directory
     n = jobs.size
     free = np.int64(s.machine)
@@ -121,7 +121,7 @@ def time_dependent(s):
     wake = np.uint64(0)
     horizon = last_instant(bits)
     waits_first = NO_JOB
-    since = np.int64(0)  # it has been the first that may not start, where nothing is reserved
+    since = np.int64(0)  # instant since which `waits_first` has been the first that may not start
 
     while arriving < n or size > 0:
         now = max(s.begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
@@ -196,17 +196,17 @@ def time_dependent(s):
 
 @step
 def start_entry(s, i, reserved, now, size):
-    """Start the job of entry i beside `size` running ones, and let another take its place."""
+    """Start the job of entry i beside `size` running jobs, and remove it from the list."""
     j = s.waiting.job[i]
     begin_job(s, j, now, size)
     charge(s.fair, j, now)
     count_entry(s, i, reserved, now)
-    succeed(s, i, now)
+    promote_next(s, i, now)
 
 
 @step
-def succeed(s, i, now):
-    """Let the next job alike take entry i, whose job has started, or the last entry."""
+def promote_next(s, i, now):
+    """Put the next job alike into entry i, whose job has started; without one, remove the entry."""
     jobs, waiting, limits, b = s.jobs, s.waiting, s.limits, np.int64(i) // BLOCK
     j = leave(s.lines, waiting.job[i])
     if j == NO_JOB:
@@ -229,9 +229,9 @@ def succeed(s, i, now):
 
 @step
 def count_entry(s, i, reserved, now):
-    """From here on, as entry i has started or is the head, its limits count it, and may hold jobs behind it.
+    """Count the job of entry i, which starts or is the head job, in its limits; record jobs that these hold now.
 
-    `reserved` is the head job, or `NO_JOB`; of those alike with it the others are not in the list, as behind any first.
+    `reserved` is the head job, or `NO_JOB`; jobs alike with it are not in the list.
     """
     if not s.limits.any:
         return
@@ -243,12 +243,12 @@ def count_entry(s, i, reserved, now):
             hold_behind(s, j, value_at(s, i), reserved, now)
 
 
-@apart
+@out_of_line
 def first_entry(s, widest, slack, extra, eligible, reserved, now):
-    """Return which entry goes first of those that may start beside the head job, or be the head job; or -1.
+    """Return the entry that goes first of those that may start beside the head job, or be the head job; or -1.
 
-    They have no more than `widest` cores, and walltimes up to `slack` or no more than `extra` cores or, where they may
-    be the head job, numbers below `eligible`; `reserved` is none of them.
+    Their jobs have at most `widest` cores, and also walltimes up to `slack`, at most `extra` cores, or numbers below
+    `eligible`; job `reserved` is left out.
     """
     waiting, d = s.waiting, s.directory
     used, kept, exact = d.state[USED], d.state[KEPT] > 0, is_exact(s)
@@ -256,24 +256,24 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
     best, scanned = np.int64(-1), np.int64(0)
     largest = PASSED
     kind = class_of(d, slack) if kept else ALL
-    ask = Ask(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), kind)
+    wanted = Wanted(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), kind)
     for look in range(BY_VALUE if exact else BY_BOUND, BY_VALUE + 1):
         for chunk in range(0, used, BLOCK):
-            if kept and not any_block_has(d, np.uint64(chunk), largest, ask):
+            if kept and not any_block_has(d, np.uint64(chunk), largest, wanted):
                 continue
             for b in range(chunk, min(chunk + BLOCK, used)):
-                begin, most = b * BLOCK, min(ask.widest, d.room[b])
-                if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, ask)):
+                begin, most = b * BLOCK, min(wanted.widest, d.room[b])
+                if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, wanted)):
                     continue
                 scanned += BLOCK
-                if d.count[b] == BLOCK and not any_has(waiting, np.uint64(begin), largest, most, ask):
-                    continue  # of fewer jobs a look at each costs less
+                if d.count[b] == BLOCK and not any_has(waiting, np.uint64(begin), largest, most, wanted):
+                    continue  # with fewer jobs a look at each costs less
                 if not exact:
-                    best, largest = first_in_epoch(s, b, most, ask, reserved, best, largest, look, now)
+                    best, largest = first_in_epoch(s, b, most, wanted, reserved, best, largest, look, now)
                     continue
                 for i in range(begin, begin + d.count[b]):
                     v = waiting.bound[i]
-                    if v >= largest and may_start(waiting, i, most, ask) and waiting.job[i] != reserved:
+                    if v >= largest and may_start(waiting, i, most, wanted) and waiting.job[i] != reserved:
                         if goes_before(waiting, v, i, best, largest):
                             best = np.int64(i)
                             largest = v
@@ -285,12 +285,12 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
     return best
 
 
-@apart
-def first_in_epoch(s, b, most, ask, reserved, best, largest, look, now):
-    """Return which entry goes first of `best`, which may be -1, and those of block b, and its value or bound."""
+@out_of_line
+def first_in_epoch(s, b, most, wanted, reserved, best, largest, look, now):
+    """Return the first of entry `best`, which may be -1, and the wanted ones of block b; and its value or bound."""
     waiting = s.waiting
     for i in range(b * BLOCK, b * BLOCK + s.directory.count[b]):
-        if waiting.bound[i] >= largest and may_start(waiting, i, most, ask) and waiting.job[i] != reserved:
+        if waiting.bound[i] >= largest and may_start(waiting, i, most, wanted) and waiting.job[i] != reserved:
             v = look_at(s, i, look, now)
             if v >= largest and goes_before(waiting, v, i, best, largest):
                 best = np.int64(i)
@@ -300,7 +300,7 @@ def first_in_epoch(s, b, most, ask, reserved, best, largest, look, now):
 
 @step
 def look_at(s, i, look, now):
-    """Return the value of entry i at this instant, or `BY_BOUND` what it does not pass where that is not known."""
+    """Return the value of entry i at this instant; with `BY_BOUND` its bound, if the value is not known."""
     if look == BY_VALUE and not is_known(s, i):
         settle(s, i, now)
         s.epoch.clock[WASTED] += 1
@@ -309,29 +309,31 @@ def look_at(s, i, look, now):
 
 @step
 def goes_before(waiting, v, i, best, largest):
-    """Whether entry i, of value v, which is no smaller, goes before the entry `best` of the largest; that may be -1."""
+    """Whether entry i, of value v from `largest` up, goes before entry `best` of value `largest`, which may be -1."""
     return v > largest or (v > PASSED and waiting.job[i] < waiting.job[best])
 
 
 @step
-def any_has(waiting, i, largest, most, ask):
-    """Whether any of the `BLOCK` entries from i on may, and may have a value of at least the largest."""
+def any_has(waiting, i, largest, most, wanted):
+    """Whether any of the `BLOCK` entries from i on is wanted and may have at least the largest value."""
     hit = False
     for k in range(np.uint64(BLOCK)):
-        hit |= may_start(waiting, i + k, most, ask) & (waiting.bound[i + k] >= largest)
+        hit |= may_start(waiting, i + k, most, wanted) & (waiting.bound[i + k] >= largest)
     return hit
 
 
 @step
-def may_start(waiting, i, most, ask):
-    """Whether entry i, of no more than `most` cores, may start beside the head job, or be it."""
+def may_start(waiting, i, most, wanted):
+    """Whether entry i, with at most `most` cores, may start beside the head job, or be it."""
     c = waiting.cores[i]
-    return (c <= most) & ((waiting.walltime[i] <= ask.slack) | (c <= ask.extra) | (waiting.job[i] < ask.eligible))
+    return (c <= most) & (
+        (waiting.walltime[i] <= wanted.slack) | (c <= wanted.extra) | (waiting.job[i] < wanted.eligible)
+    )
 
 
 @step
 def begin_job(s, j, now, size):
-    """Start job j beside `size` running ones."""
+    """Start job j beside `size` running jobs."""
     job = s.jobs[j]
     s.start[j] = now
     push_key(s.ends, size, ((now + job.runtime) << s.bits) | np.int64(j))
@@ -340,7 +342,7 @@ def begin_job(s, j, now, size):
 
 @step
 def end_job(s, size):
-    """End the job, of `size` running ones, whose real end comes first; return its number."""
+    """End the job whose real end comes first, of `size` running jobs; return its number."""
     j = job_in(s.ends[0], s.bits)
     pop_key(s.ends, size)
     remove_job(s.running, ((s.start[j] + s.jobs[j].walltime) << s.bits) | np.int64(j))

@@ -1,7 +1,7 @@
-"""The values of waiting jobs under a formula: of all at an instant or, where that takes long, of the first only.
+"""Values of waiting jobs under a formula: of all at an instant or, where that takes long, of those that may be first.
 
-A value that never falls is bounded by that at a later instant. In an epoch, the time up to such an instant, the bounds
-say which jobs may be first, and the values of these are computed until the first one is known. Names of rules refer to
+A value that never falls is bounded by the value at a later instant. In an epoch, the time up to such an instant, bounds
+show which jobs may be first, and values are computed only for these. Names of rules refer to
 docs/reference/simulator.md.
 """
 
@@ -13,37 +13,37 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.fairshare import fill, weigh
+from parsim.engine.fairshare import fill, find_values
 from parsim.engine.fast.listed import JOBS, KEPT, MIXED, NOT_HELD, PASSED, USED, set_top
 from parsim.engine.order import CHUNK, interpret
-from parsim.engine.simulation import BLOCK, LONGEST, apart, routine, step
+from parsim.engine.simulation import BLOCK, LONGEST, out_of_line, routine, step
 
 
 class Chunk(NamedTuple):
-    """Up to `CHUNK` jobs that a formula is evaluated for."""
+    """Up to `CHUNK` jobs, and their entries, for which a formula is evaluated together."""
 
     job: NDArray[np.int32]
     entry: NDArray[np.int32]
 
 
 class Epoch(NamedTuple):
-    """A while in which a value that never falls is bounded by that at its end, and computed for the first jobs only."""
+    """A period in which the values at its end are bounds, and values are computed only for jobs that may be first."""
 
-    longest: int  # no job waits longer, seconds
+    longest: int  # upper bound of waits, seconds
     exact: bool  # values do not change with time
-    of_user: bool  # the value of a job is what the formula reads of its user
-    many: int  # so many instructions for the values of an instant are too many to compute all of these
+    of_user: bool  # the value of a job is a value of its user
+    many: int  # instructions of the formula for all waiting jobs from which on bounds are used
     clock: NDArray[np.int64]  # `END`, `SPAN`, `WASTED`, `PASS`, `SCANNED`
 
 
-# Its last instant, or -1 without one; its seconds; bounds that were looked behind; passes over the list until now, and
-# entries that these looked at.
+# Last instant of the epoch, or -1 without one; its seconds; values computed in it beyond the first of each scan; number
+# of passes over the list, and of entries that they scanned.
 END, SPAN, WASTED, PASS, SCANNED = range(5)
 
 
 @step
 def evaluate(s, now):
-    """Set the bounds of waiting jobs not held to their values now; 0 where undefined (rule "undefined operations")."""
+    """Set the bounds of jobs that are not held to their values now; 0 where undefined (rule "undefined operations")."""
     waiting, formula, chunk, d = s.waiting, s.formula, s.chunk, s.directory
     s.epoch.clock[END] = -1
     if d.state[JOBS] == 1:
@@ -75,7 +75,7 @@ def evaluate(s, now):
 
 @step
 def evaluate_users(s, b, now):
-    """Set the bounds of block b to the values of its jobs' users, or its one user."""
+    """Set the bounds in block b to the values of the jobs' users."""
     d, bound = s.directory, s.waiting.bound
     begin, end = b * BLOCK, b * BLOCK + d.count[b]
     top = value_of_user(s, begin, now)
@@ -96,23 +96,23 @@ def value_of_user(s, i, now):
     fair = s.fair
     user = np.int64(fair.user[s.waiting.job[i]])
     if fair.at[user] != now:
-        weigh(fair, user, now)
+        find_values(fair, user, now)
     return defined(fair.values[fair.reads[0], user])
 
 
 @step
 def write_bounds(s, count):
-    """Let the entries of the chunk have what the formula has left in its stack."""
+    """Set the bounds of the chunk's entries to the values in the formula's stack."""
     for k in range(count):
         s.waiting.bound[s.chunk.entry[k]] = defined(s.formula.stack[0, k])
 
 
 @routine
 def set_bounds(s, now):
-    """Bound the values of the waiting jobs by what they do not pass in this epoch.
+    """Begin an epoch, if the last one is over: set the bounds of waiting jobs to their values at its end.
 
-    An epoch in which as many bounds were computed behind as there are jobs ends, and the next has half its seconds;
-    else the next has twice as many.
+    An epoch ends early if it has wasted as many computed values as there are jobs; then the next one has half its
+    seconds, else twice as many.
     """
     waiting, formula, chunk, clock, d = s.waiting, s.formula, s.chunk, s.epoch.clock, s.directory
     wasted = clock[WASTED] > d.state[JOBS]
@@ -136,7 +136,7 @@ def set_bounds(s, now):
 
 @step
 def value_at(s, i):
-    """Return the value of entry i at this instant or, where that is not known, its bound."""
+    """Return the value of entry i at this instant or, if it is not known, its bound."""
     waiting = s.waiting
     return waiting.value[i] if waiting.known[i] == s.epoch.clock[PASS] else waiting.bound[i]
 
@@ -154,9 +154,9 @@ def is_exact(s):
     return s.epoch.clock[END] < 0 or s.epoch.exact
 
 
-@apart
+@out_of_line
 def settle(s, i, now):
-    """Compute the value of entry i at this instant and, where that is not known, its bound."""
+    """Compute the value of entry i at this instant and, for a new entry, its bound."""
     waiting, formula, chunk, clock = s.waiting, s.formula, s.chunk, s.epoch.clock
     count = 1
     chunk.job[0] = waiting.job[i]
@@ -175,7 +175,7 @@ def settle(s, i, now):
 
 @step
 def value_of(s, j, eligible, now):
-    """Return the value of a job of this eligible time."""
+    """Return the value of job j with this eligible time, seconds."""
     s.chunk.job[0] = j
     s.formula.eligible[0] = eligible
     run_formula(s, 1, now)
@@ -184,7 +184,7 @@ def value_of(s, j, eligible, now):
 
 @step
 def run_formula(s, count, now):
-    """Leave the values of the first `count` jobs of the chunk in the formula's stack, NaN where undefined."""
+    """Compute the values of the first `count` jobs of the chunk in the formula's stack, NaN where undefined."""
     formula, job = s.formula, s.chunk.job
     fill(s.fair, formula.columns, job, count, now)
     interpret(formula.code, formula.constants, formula.columns, job, formula.eligible, formula.stack, count)

@@ -1,1 +1,1 @@
-"""What may hold a job that would fit: limits of users, groups and queues, quotas, and other jobs."""
+"""Gates that hold jobs that would fit: limits of users, groups and queues, and quotas; and dependencies of jobs."""

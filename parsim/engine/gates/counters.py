@@ -1,4 +1,4 @@
-"""Gates: what may hold a job that would fit. Each is a counter with bounds, in which jobs count as they start and end.
+"""Gates, which may hold a job that would fit: counters with bounds, in which jobs count as they start and end.
 
 Running limits of queues and of their users, throttles and quotas are all gates. Names of rules refer to
 docs/reference/simulator.md.
@@ -11,49 +11,49 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.compile.compiled import apart, routine, step
+from parsim.engine.compile.compiled import out_of_line, routine, step
 
 GATE = np.dtype(
     [
         ("max_run", np.int64),  # of each bound, `UNLIMITED` without one
         ("max_run_amount", np.int64),
         ("max_run_work", np.int64),
-        ("jobs", np.int64),  # that run, or are head jobs of the present pass
-        ("amount", np.int64),  # of these
+        ("jobs", np.int64),  # running jobs, and head jobs of the present pass
+        ("amount", np.int64),  # sum of the amounts of these jobs
         ("max_eligible", np.int64),
         ("max_queued", np.int64),
-        ("running", np.int64),  # amount of those that run
-        ("ends", np.int64),  # each of these times the expected end of its job
-        ("planned", np.int64),  # amounts of the head jobs times their walltimes
+        ("running", np.int64),  # sum of the amounts of the running jobs
+        ("ends", np.int64),  # sum of their amounts times their expected ends
+        ("planned", np.int64),  # sum of the amounts of the head jobs times their walltimes
         ("eligible", np.int64),  # jobs that wait in a list
-        ("queued", np.int64),  # and those that run
+        ("queued", np.int64),  # jobs that wait in a list or run
     ],
     align=True,
 )
-#: What some jobs are in a gate together: how many, their amounts, and these times the expected ends.
+#: Sums over some jobs of a gate: their number, their amounts, and their amounts times their expected ends.
 COUNT = np.dtype([("jobs", np.int64), ("amount", np.int64), ("ends", np.int64)], align=True)
 NO_GATE = -1
 IN, OUT, REFUSED = np.uint8(0), np.uint8(1), np.uint8(2)  #: the last by `max_queued`, at some instant
-UNLIMITED = np.iinfo(np.int64).max  #: no count is above it, not even one that has gone round
+UNLIMITED = np.iinfo(np.int64).max  #: no count is above it, not even one that has overflowed
 EXEMPT_RUN, EXEMPT_AMOUNT, EXEMPT_WORK, EXEMPT_ELIGIBLE, EXEMPT_QUEUED = 1, 2, 4, 8, 16
 
 
 class Gates(NamedTuple):
-    """The gates of all jobs: in each column a job counts in one gate at most, so much of one resource."""
+    """All gates, and those of each job: in each column it counts an amount of one resource in at most one gate."""
 
     each: NDArray[np.void]  # (k,) GATE
-    rows: NDArray[np.int32]  # (n, m): those in which a job counts, or `NO_GATE`
-    amounts: NDArray[np.int64]  # (n, m): how much it counts there
-    is_out: NDArray[np.uint8]  # (n,): whether a job is kept out of the lists: `IN`, `OUT` or `REFUSED`; empty for none
-    outside: NDArray[np.int32]  # (n,): those that are, the first `progress.outside` entries, in order
-    exempt: NDArray[np.uint8]  # (n, m): `EXEMPT` bits, of the bounds that do not concern a job; empty for none
-    over_time: np.bool_  # whether expected ends count, or jobs that wait
-    counts: NDArray[np.void]  # (2, m) COUNT: what the gates of one job have at an instant, or at a later moment
+    rows: NDArray[np.int32]  # (n, m): the gates of each job, or `NO_GATE`
+    amounts: NDArray[np.int64]  # (n, m): the amount that it counts there
+    is_out: NDArray[np.uint8]  # (n,): `IN`, `OUT` or `REFUSED`: whether a job is kept out of the lists; or empty
+    outside: NDArray[np.int32]  # (n,): the jobs that are, in order: the first `progress.outside` entries
+    exempt: NDArray[np.uint8]  # (n, m): `EXEMPT` bits of the bounds that do not concern a job; empty for none
+    over_time: np.bool_  # whether gates count expected ends, or waiting jobs
+    counts: NDArray[np.void]  # (2, m) COUNT: sums for the gates of one job at an instant, and at a later moment
 
 
 @step
 def count_in_gates(gates, jobs, j, start, sign):
-    """Add job j to, or take it from, what counts in its gates; without a start it is a head job."""
+    """Add job j to the counts of its gates, or remove it; a negative `start` is that of a head job."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0:
@@ -64,9 +64,9 @@ def count_in_gates(gates, jobs, j, start, sign):
                 count_over_time(gates.each, row, amount, np.int64(jobs[j].walltime), start, sign)
 
 
-@apart
+@out_of_line
 def count_over_time(each, row, amount, walltime, start, sign):
-    """Add a job to, or take it from, what counts in one gate by expected ends, and what waits."""
+    """Add a job to the counts of one gate by expected ends and of waiting jobs, or remove it."""
     gate = each[row]
     if start < 0:
         gate.planned += sign * amount * walltime
@@ -85,7 +85,7 @@ def exemptions(gates, j, column):
 
 @step
 def is_above(gate, jobs, amount, work, exempt):
-    """Whether so many jobs, so much of their resource, and that times seconds are above a bound that is not exempt."""
+    """Whether a number of jobs, their amount, or their amount times seconds is above a bound that is not exempt."""
     above = jobs > gate.max_run or amount > gate.max_run_amount or work > gate.max_run_work
     return above and (
         exempt == 0
@@ -97,7 +97,7 @@ def is_above(gate, jobs, amount, work, exempt):
 
 @step
 def is_gated(gates, j, others, walltime, now):
-    """Whether a gate forbids job j to start now; it counts already if there are no `others` than it.
+    """Whether a gate forbids job j to start now; `others` is 0 if the job counts already, else 1.
 
     Rules "held by limits", "limits of a throttle" and "quotas and licences".
     """
@@ -136,7 +136,7 @@ def may_enter(gates, j):
 
 @routine
 def is_refused(gates, j):
-    """Whether so many jobs wait or run that job j may not be submitted (rule "admission to lists")."""
+    """Whether a gate has so many jobs that job j may not even be submitted (rule "admission to lists")."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0 and gates.each[row].queued >= gates.each[row].max_queued:
@@ -147,7 +147,7 @@ def is_refused(gates, j):
 
 @step
 def count_entered(gates, j):
-    """Job j waits in a list, or runs already and is about to be counted as started."""
+    """Count job j as waiting in a list; a job that runs at the begin is counted so before its start is."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0:

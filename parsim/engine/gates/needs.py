@@ -1,7 +1,7 @@
-"""What jobs need beside cores: that others have ended, and a part of things of which there are only so many: quotas.
+"""Dependencies of jobs on the ends of others, and changes of quotas.
 
-Where no job needs anything, the place of `Needs` is None, for which numba leaves all of this out. Names of rules refer
-to docs/reference/simulator.md.
+Without both, `Needs` is None, so that numba leaves all of this out. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from parsim.engine.preempt.preempting import was_preempted
 from parsim.engine.resources.running import last_instant, pop_key, push_key
 from parsim.engine.simulation import LONGEST, NEVER, step
 
-#: From an instant on there is more of a quota, or less.
+#: A change of a quota, which has the amount `most` from the instant on.
 CHANGE = np.dtype([("instant", np.int64), ("gate", np.int64), ("most", np.int64)], align=True)
 NEEDED = np.dtype(
     [
-        ("changes", np.int64),  #: that have taken place
-        ("late", np.int64),  #: keys in `late`
+        ("changes", np.int64),  #: number of changes that have taken place
+        ("late", np.int64),  #: number of keys in `late`
     ],
     align=True,
 )
 
 
 class Needs(NamedTuple):
-    """Which others the jobs wait for, and when quotas change; `followed_from` tells where the entries of each begin."""
+    """Dependencies of jobs, and changes of quotas; `followed_from` is where each job's entries in `following` begin."""
 
-    unmet: NDArray[np.int32]  # (n,): jobs that have not ended, of those that each waits for
-    parked: NDArray[np.bool_]  # (n,): whether it was submitted while it waited for others
+    unmet: NDArray[np.int32]  # (n,): number of jobs that each job still waits for
+    parked: NDArray[np.bool_]  # (n,): whether a job was submitted while it waited for others
     followed_from: NDArray[np.int64]  # (n + 1,)
-    following: NDArray[np.int32]  # jobs that wait for each
+    following: NDArray[np.int32]  # the jobs that wait for each job
     changes: NDArray[np.void]  # CHANGE, ascending
     late: NDArray[np.int64]  # heap of keys: when jobs that waited for others starve
     progress: np.void  # NEEDED
@@ -40,7 +40,7 @@ class Needs(NamedTuple):
 
 @step
 def next_change(needs):
-    """Return the next instant at which there is more or less of a quota, or NEVER."""
+    """Return the instant of the next change of a quota, or NEVER."""
     if needs is None:
         return NEVER
     k = needs.progress.changes
@@ -49,7 +49,7 @@ def next_change(needs):
 
 @step
 def change_quotas(needs, gates, now):
-    """Let there be of each quota what there is at this instant (rule "changes of quotas")."""
+    """Apply the changes of quotas up to this instant (rule "changes of quotas")."""
     if needs is None:
         return
     while next_change(needs) <= min(now, NEVER - 1):
@@ -60,7 +60,7 @@ def change_quotas(needs, gates, now):
 
 @step
 def waits_for_others(needs, j):
-    """Whether job j, which is submitted, waits for others to end (rule "dependencies of jobs")."""
+    """Whether job j, just submitted, waits for others to end, and is parked (rule "dependencies of jobs")."""
     if needs is None:
         return False
     waits = needs.unmet[j] > 0
@@ -77,12 +77,12 @@ def was_parked(needs, j):
 
 
 @step
-def come_now(s, needs, j, now):
-    """Let job j, the last of whose others has ended, be as if submitted now."""
+def resubmit(s, needs, j, now):
+    """Set the submission of job j to now, when the last job that it waited for has ended."""
     job = s.jobs[j]
     if s.eligible_at.size > 0 and s.eligible_at[j] < NEVER:
         s.eligible_at[j] += now - job.submit
-    job.submit = min(now, LONGEST)  # which the table can hold
+    job.submit = min(now, LONGEST)  # the most that the table can hold
     starving = now + s.queues[job.queue].starvation
     if s.settings.starvation and starving <= last_instant(s.settings.bits):
         push_key(needs.late, needs.progress.late, (starving << s.settings.bits) | j)
@@ -92,7 +92,7 @@ def come_now(s, needs, j, now):
 
 @step
 def next_late(s, needs, now):
-    """Return the next job that waited for others and starves by now, or -1."""
+    """Pop a job that waited for others and starves by now; -1 without one."""
     if needs is None:
         return np.int64(-1)
     if soonest_late(s, needs) > now:
@@ -105,7 +105,7 @@ def next_late(s, needs, now):
 
 @step
 def soonest_late(s, needs):
-    """Return when the next job that waited for others, and waits still, starves; or NEVER."""
+    """Return the instant at which the next waiting job that waited for others starves, or NEVER."""
     if needs is None:
         return NEVER
     low = (np.int64(1) << s.settings.bits) - 1

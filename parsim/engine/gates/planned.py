@@ -1,4 +1,4 @@
-"""Gates as PBS plans limits: of running jobs by their expected ends, and of the plans of head jobs.
+"""Checks gates at later instants, as PBS plans limits: with expected ends of running jobs, and plans of head jobs.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -15,7 +15,7 @@ NOW, LATER = 0, 1  #: rows of `Gates.counts`
 
 @step
 def count_running(gates, j):
-    """Count what the running jobs are in the gates of job j."""
+    """Set the counts `NOW` of job j's gates to those of the running jobs."""
     for column in range(gates.rows.shape[1]):
         row, count = gates.rows[j, column], gates.counts[NOW, column]
         if row >= 0:
@@ -24,7 +24,7 @@ def count_running(gates, j):
 
 @step
 def add_count(gates, moment, j, other, end, sign):
-    """Add another job, which is expected to end then, to the counts of a moment, or take it from them."""
+    """Add another job, with its expected end, to a row of counts of job j's gates, or remove it."""
     for column in range(gates.rows.shape[1]):
         if gates.rows[j, column] >= 0 and gates.rows[other, column] == gates.rows[j, column]:
             count, amount = gates.counts[moment, column], sign * gates.amounts[other, column]
@@ -35,7 +35,7 @@ def add_count(gates, moment, j, other, end, sign):
 
 @routine
 def count_later(s, plans, j, moment):
-    """Count what the jobs that are expected to run past a moment are in the gates of job j."""
+    """Set the counts `LATER` of job j's gates to those of the jobs expected to run past a moment."""
     gates, running, bits = s.gates, plans.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     for column in range(gates.rows.shape[1]):
@@ -50,9 +50,9 @@ def count_later(s, plans, j, moment):
 
 @routine
 def is_above_at(s, plans, j, until, moment, of, exact):
-    """Whether job j, to end at `until`, is above a bound at a moment beside these counts and the plans.
+    """Whether job j, running until `until`, exceeds a bound at a moment, with row `of` of the counts and the plans.
 
-    Unless they are `exact` they have jobs that have ended by then: it may be.
+    Counts that are not `exact` include jobs that have ended by then: True means that the job may exceed a bound.
     """
     gates, promises = s.gates, plans.promises
     for column in range(gates.rows.shape[1]):
@@ -75,7 +75,7 @@ def is_above_at(s, plans, j, until, moment, of, exact):
 
 @step
 def is_last_plan(s, promises, k, moment):
-    """Whether a plan counts at a moment, and is the one of its job that ends last."""
+    """Whether plan k covers a moment, and is the last to end of its job's plans that do."""
     counts = promises[k].begin <= moment < promises[k].end
     for o in range(s.partitions.size):
         if o != k and promises[o].job == promises[k].job and promises[o].begin <= moment < promises[o].end:
@@ -85,7 +85,7 @@ def is_last_plan(s, promises, k, moment):
 
 @step
 def share_gates(gates, j, other):
-    """Whether two jobs count in one gate."""
+    """Whether two jobs have a gate in common."""
     shared = False
     for column in range(gates.rows.shape[1]):
         shared |= gates.rows[j, column] >= 0 and gates.rows[other, column] == gates.rows[j, column]
@@ -94,11 +94,11 @@ def share_gates(gates, j, other):
 
 @routine
 def is_held_later(s, plans, j, instant):
-    """Whether job j, begun at this instant, would be above a bound when a head job begins.
+    """Whether job j, started at this instant, would exceed a bound when a head job begins.
 
     Rules "limits beside plans" and "limits of a throttle".
 
-    What runs now, or a part of it that has all that runs at the instant, is counted.
+    The counts `NOW` must include all jobs that run at the instant.
     """
     until = instant + s.jobs[j].walltime
     for k in range(s.partitions.size):
@@ -119,6 +119,6 @@ def is_held_later(s, plans, j, instant):
 
 @routine
 def is_held_beside(s, plans, j, now):
-    """Whether job j, begun now, would be above a bound at any time beside the plans (rule "limits beside plans")."""
+    """Whether job j, started now, would exceed a bound at any time beside the plans (rule "limits beside plans")."""
     count_running(s.gates, j)
     return is_above_at(s, plans, j, now + s.jobs[j].walltime, now, NOW, True) or is_held_later(s, plans, j, now)

@@ -1,1 +1,1 @@
-"""Waiting lists: which jobs are in each, in which entries, and which of them are alike."""
+"""Waiting lists of the general event loop: their jobs and entries, admission to them, and lines of jobs alike."""

@@ -1,8 +1,8 @@
-"""Waiting jobs that are alike: nothing decides about them but what they have in common, so only the first can start.
+"""Lines of waiting jobs that are alike, of which only the first can start.
 
-Jobs alike form a line, in the order of submission. Whether one starts depends on its cores and walltime, on its queue
-and its user where these count, and on its turn. Where no job of a line passes another, none starts in a pass in which
-the first does not: what a pass has left only shrinks. PBS calls such jobs an equivalence class.
+Jobs alike have equal cores and walltime, and equal queues and users where these matter; PBS calls them an equivalence
+class. They form a line, in the order of submission. Where no job passes another of its line, none starts in a pass in
+which the first does not, since a pass only takes cores.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NO_JOB = np.int32(-1)
 class Lines(NamedTuple):
     """The lines of waiting jobs that are alike."""
 
-    of: NDArray[np.int32]  # (n,): line of each job; one each where jobs alike may pass each other
+    of: NDArray[np.int32]  # (n,): line of each job; each has its own where jobs alike may pass each other
     last: NDArray[np.int32]  # (lines,): last job of each line, or `NO_JOB`
-    following: NDArray[np.int32]  # (n,): job behind each one in its line
+    following: NDArray[np.int32]  # (n,): the next job in the line of each job
 
 
 @on_disk
 def find_alike(jobs, other, of):
-    """Number the jobs of equal cores, walltime and `other`, shape (n,), into `of`; return how many."""
+    """Fill `of` with one number for all jobs of equal cores, walltime and `other`; return how many numbers."""
     size = 2
     while size < 2 * jobs.size:
         size *= 2
@@ -57,7 +57,7 @@ def find_alike(jobs, other, of):
 
 @step
 def count_lines(of):
-    """Return how many lines there are, of the line of each job."""
+    """Return the number of lines, given the line of each job."""
     last = -1
     for line in of:
         last = max(last, line)
@@ -66,7 +66,7 @@ def count_lines(of):
 
 @step
 def join(lines, j):
-    """Job j begins to wait; whether a job alike waits before it."""
+    """Append job j, which begins to wait, to its line; return whether a job alike waits before it."""
     line = lines.of[j]
     before = lines.last[line]
     lines.last[line] = j
@@ -78,7 +78,7 @@ def join(lines, j):
 
 @step
 def leave(lines, j):
-    """Job j, the first of its line, waits no more; return the next one, or `NO_JOB`."""
+    """Remove job j, the first of its line; return the next job, or `NO_JOB`."""
     line = lines.of[j]
     if lines.last[line] == j:
         lines.last[line] = NO_JOB

@@ -1,4 +1,4 @@
-"""Which of the submitted jobs enter the waiting lists, where limits keep some out.
+"""Lets submitted jobs enter the waiting lists once throttles admit them.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -15,7 +15,7 @@ from parsim.engine.simulation import UNKNOWN, routine
 
 @routine
 def keep_out(s, gates, j):
-    """Whether gates decide when job j, which has come, enters its list: it has a place among those that wait so."""
+    """Put job j, just submitted, among the jobs outside the lists; return False if no gate keeps any out."""
     if gates.is_out.size == 0:
         return False
     k = s.progress.outside
@@ -30,7 +30,7 @@ def keep_out(s, gates, j):
 
 @routine
 def enter_lists(s, gates, now):
-    """Let the jobs that gates keep out no longer enter their lists, by submission (rule "admission to lists")."""
+    """Let jobs outside the lists that gates admit now enter them, by submission (rule "admission to lists")."""
     progress = s.progress
     kept = np.int64(0)
     for i in range(progress.outside):

@@ -1,4 +1,4 @@
-"""What is known of each job before the event loop begins: its home, and from when on it may enter the pool."""
+"""Finds the home list of each job, and the instant from which it may enter the pool, before the event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from parsim.engine.compile.compiled import on_disk
 
 @on_disk
 def find_homes(jobs, partition_cores, single_list, entries):
-    """Set the home of each job, and count the jobs of each in `entries` (rule "home list")."""
+    """Set the home of each job, and add the jobs of each home to `entries` (rule "home list")."""
     pool = partition_cores.size - 1
     for job in jobs:
         home = 0
@@ -23,11 +23,11 @@ def find_homes(jobs, partition_cores, single_list, entries):
 
 @on_disk
 def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
-    """Set the instants from which jobs of the partitions may enter the pool; return how many ever may.
+    """Set `eligible_at`, from which jobs of the partitions may enter the pool; return how many ever may.
 
     Rule "pool eligibility".
 
-    `fractions`, shape (Q, 2), has threshold over priority of each queue; a numerator of 0 leaves the delay out.
+    `fractions`, shape (Q, 2): numerator and denominator of threshold over priority; a numerator of 0 is no delay.
     """
     count = 0
     for j in range(jobs.size):

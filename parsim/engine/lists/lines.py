@@ -1,10 +1,9 @@
-"""Lines of jobs that are alike where a pass may have more than it had: in a line jobs may stand behind others then.
+"""Lines of jobs alike in a pass that frees cores: a line that had its turn may have another, with a later job.
 
-Mostly a pass only takes what it has, so that a job never starts where one like it, whose turn was before, did not. Two
-passes may have more, for jobs whose turn is still to come. In the pool's list of a machine where jobs may take cores of
-their partition too, the head job of a partition may start, and no longer holds cores of its partition, which jobs of
-its queue may take. Where head jobs of queues keep a node idle (rule "node kept idle"), one that ends before may take
-it.
+Usually a pass only takes cores, so that a job does not start after one like it did not. There are two exceptions. With
+combined placement, the head job of a partition may start from the pool's list; it then holds no cores of its partition
+any more, which jobs of its queue may take. Where head jobs of queues keep a node idle (rule "node kept idle"), a job
+that ends before them may take it.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from parsim.engine.simulation import GROUP, PASSED, seldom
 
 
 @seldom
-def look_behind(s, p, kind, first, last, i, queue, now):
-    """Let the lines of a queue, of all if it is -1, have the first job behind that of entry i, which starts.
+def reopen_lines(s, p, kind, first, last, i, queue, now):
+    """Give each line of a queue, of all if -1, whose turn was before entry i another, with its first job behind it.
 
     Returns
     -------
     bool
-        Whether any has one.
+        Whether any line has such a job.
     """
     alike, waiting = s.alike, s.waiting
     any_has = False
@@ -67,7 +66,7 @@ def look_behind(s, p, kind, first, last, i, queue, now):
 
 @seldom
 def return_to_first(s, p, row, first, last, now):
-    """Let each line have its first job again."""
+    """Put the first job of each line back into its entry."""
     alike, waiting = s.alike, s.waiting
     for k in range(first, last):
         j = waiting.job[k]

@@ -21,18 +21,18 @@ from parsim.engine.simulation import (
     PREEMPTED,
     STARVING,
     UNKNOWN,
-    apart,
     comes_before,
+    out_of_line,
     seldom,
     step,
 )
 
-STARTED = np.int32(-1)  # in place of a job that has started
+STARTED = np.int32(-1)  # replaces the number of a job that has started
 
 
 @step
 def kind_of(s, p):
-    """By what list p is ordered within its groups (rule "order of a list")."""
+    """Return the order of list p within its groups (rule "order of a list")."""
     pool = s.partitions.size - 2
     if p > pool:
         return FCFS
@@ -41,7 +41,7 @@ def kind_of(s, p):
 
 @step
 def group_of(s, p, j, now):
-    """The group of job j in list p: starving first, then its queue's priority (rule "order of tiers")."""
+    """Return the group of job j in list p: starving jobs first, then by queue priority (rule "order of tiers")."""
     pool = s.partitions.size - 2
     job = s.jobs[j]
     queue = s.queues[job.queue]
@@ -57,9 +57,9 @@ def group_of(s, p, j, now):
     return above | (STARVING if starving else np.int32(queue.rank))
 
 
-@apart
+@out_of_line
 def move_entries(s, kind, to, first, count):
-    """Move so many entries of a waiting list, from `first` on, to another place of it."""
+    """Move `count` entries of a waiting list, from entry `first` on, to entry `to`."""
     waiting = s.waiting
     memmove(waiting.job, to, first, count)
     memmove(waiting.cores, to, first, count)
@@ -73,7 +73,7 @@ def move_entries(s, kind, to, first, count):
         memmove(waiting.slope, to, first, count)
 
 
-@apart
+@out_of_line
 def find_entry(waiting, first, last, j):
     """Return the first entry of ``first:last`` that has job j, or `last`."""
     for begin in range(first, last, BLOCK):
@@ -90,7 +90,7 @@ def find_entry(waiting, first, last, j):
 
 @step
 def slope_of(s, kind, j):
-    """What the wait of job j, or its cube, is multiplied by where the order is a ratio."""
+    """Return the factor of job j's wait, or of its cube, in an order by ratios."""
     job = s.jobs[j]
     w = np.float64(job.walltime)
     if kind == LXF:
@@ -103,7 +103,7 @@ def slope_of(s, kind, j):
 
 @step
 def goes_after(s, kind, i, j, group, value):
-    """Whether entry i stays before job j, of this group and value, that enters its list."""
+    """Whether job j, of this group and value, enters the list behind entry i."""
     waiting = s.waiting
     if kind > LJF:
         return comes_before(s, waiting.job[i], j)
@@ -134,7 +134,7 @@ def fill_entry(s, p, i, j, now):
 
 @step
 def value_of(kind, group, walltime):
-    """Return what sorts a job within its group where the order is constant, largest first."""
+    """Return the value that sorts a job within its group in a constant order, largest first."""
     if group & BY_SUBMIT or kind == FCFS or kind > LJF:
         return 0.0
     return np.float64(walltime) if kind == LJF else -np.float64(walltime)
@@ -142,7 +142,7 @@ def value_of(kind, group, walltime):
 
 @step
 def add_waiting(s, p, j, now):
-    """Job j enters list p: in its turn if the order is constant, else by its number; or behind a job like it."""
+    """Add job j to list p: by its turn in a constant order, else by its number; not if a job alike has an entry."""
     partition, job = s.partitions[p], s.jobs[j]
     if has_lines(s, p):
         row, line = row_of(s, p), s.alike.line[j]
@@ -166,7 +166,7 @@ def add_waiting(s, p, j, now):
 
 @step
 def find_turn(s, kind, low, high, j, group, value):
-    """Return the first entry of ``low:high`` that does not stay before job j, of this group and value, or `high`."""
+    """Return the first entry of ``low:high`` that job j, of this group and value, enters before; or `high`."""
     while low < high:
         middle = (low + high) >> 1
         if goes_after(s, kind, middle, j, group, value):
@@ -178,7 +178,7 @@ def find_turn(s, kind, low, high, j, group, value):
 
 @step
 def find_waiting(s, p, j, now):
-    """Entry of job j in list p, or -1; in its turn, unless it begins to starve."""
+    """Return the entry of job j in list p, or -1."""
     partition, kind = s.partitions[p], kind_of(s, p)
     first, last = partition.first, partition.first + partition.waiting
     if partition.waiting > BLOCK and not has_lines(s, p):
@@ -192,9 +192,9 @@ def find_waiting(s, p, j, now):
     return i if i < last else np.int64(-1)
 
 
-@apart
+@out_of_line
 def leave_list(s, p, j, now):
-    """Job j leaves list p, if it has an entry there, before its turn has come."""
+    """Remove job j from list p, if it has an entry there, before its turn has come."""
     partition = s.partitions[p]
     i = find_waiting(s, p, j, now)
     if i < 0:
@@ -204,7 +204,7 @@ def leave_list(s, p, j, now):
         partition.plan_stands = False
     if partition.first_starving == j:
         partition.first_starving = UNKNOWN
-    if has_lines(s, p) and succeed(s, p, i, now):
+    if has_lines(s, p) and promote_next(s, p, i, now):
         return
     partition.waiting -= 1
     move_entries(s, kind, i, i + 1, partition.first + partition.waiting - i)
@@ -212,7 +212,7 @@ def leave_list(s, p, j, now):
 
 @step
 def leave_others(s, p, j, now):
-    """Job j has started at its turn in list p: it waits in no other any more."""
+    """Remove job j, which has started at its turn in list p, from all other lists."""
     pool = s.partitions.size - 2
     home = s.jobs[j].home
     if home != p:
@@ -223,7 +223,7 @@ def leave_others(s, p, j, now):
 
 @seldom
 def begin_starving(s, j, now):
-    """Job j starves from now on."""
+    """Let job j starve from now on: move it to its new turn in its lists."""
     if is_out(s.gates, j):
         return
     pool = s.partitions.size - 2
@@ -245,7 +245,7 @@ def begin_starving(s, j, now):
 
 @step
 def has_lines(s, p):
-    """Whether list p has of the jobs alike the first only, in no order; the reserved list has all."""
+    """Whether list p has only the first of jobs alike, in no order; the reserved list has all jobs."""
     return s.settings.alike and p < s.partitions.size - 1
 
 
@@ -257,7 +257,7 @@ def row_of(s, p):
 
 @step
 def is_in_list(s, p, j, now):
-    """Whether job j, which waits, does so in list p."""
+    """Whether waiting job j is in list p."""
     if s.jobs[j].home == p:
         return True
     return p == s.partitions.size - 2 and s.eligible_at.size > 0 and s.eligible_at[j] <= now
@@ -277,8 +277,8 @@ def next_alike(s, p, j, now):
 
 
 @seldom
-def pass_on(s, p, i, now):
-    """Let the next job like it have its turn at entry i of list p, whose job stays; return whether there is one."""
+def give_turn(s, p, i, now):
+    """Put the next job alike into entry i of list p, whose job had its turn and stays; return whether there is one."""
     following = next_alike(s, p, s.waiting.job[i], now)
     if following == NO_JOB:
         return False
@@ -288,14 +288,14 @@ def pass_on(s, p, i, now):
 
 
 @seldom
-def succeed(s, p, i, now):
-    """Let the next job like it take entry i of list p, whose job has left.
+def promote_next(s, p, i, now):
+    """Put the next job alike into entry i of list p, whose job has left.
 
     Returns
     -------
     bool
-        Whether there is one. Else the entry is to be removed, unless another job has it, one that had its turn before:
-        the job that left was not the first of its line, see `parsim.engine.lists.lines.look_behind`.
+        Whether there is one. Else the caller removes the entry, unless the first of the line is in it, which had its
+        turn: then the job that left was a later one, see `parsim.engine.lists.lines.reopen_lines`.
     """
     alike, waiting = s.alike, s.waiting
     j = waiting.job[i]
@@ -315,7 +315,7 @@ def succeed(s, p, i, now):
 
 @step
 def note_held(s, j, now, is_held):
-    """Keep account of the time that job j is held by its limits (rule "eligible time")."""
+    """Record whether limits hold job j now, for its eligible time (rule "eligible time")."""
     held = s.held[j]
     if is_held:
         if held.since < 0:
@@ -327,7 +327,7 @@ def note_held(s, j, now, is_held):
 
 @step
 def drop_started(s, p, kept):
-    """Close the gaps that jobs left in list p at this visit, the first at entry `kept`."""
+    """Close the gaps of the jobs that started from list p at this visit, the first at entry `kept`."""
     partition = s.partitions[p]
     kind = kind_of(s, p)
     begin, end = kept + 1, partition.first + partition.waiting
@@ -342,7 +342,7 @@ def drop_started(s, p, kept):
 
 @step
 def end_visit(s, p, x, m, gone, last, now):
-    """Note that jobs behind the end of the visit, candidates from `x` on, are not held, and drop what has started."""
+    """Record that the jobs of candidates ``x:m``, whose turn did not come, are not held; drop the started ones."""
     if s.settings.track_held:
         for k in range(x, m):
             j = np.int64(s.waiting.job[s.candidates[k]])

@@ -1,1 +1,1 @@
-"""The plans of the jobs that are promised a start: head jobs of lists and of queues, top jobs, reservations."""
+"""Plans of jobs that are promised a start: head jobs of lists and of queues, top jobs, advance reservations."""

@@ -32,22 +32,22 @@ from parsim.engine.simulation import NEVER
 
 
 class PlacedHeadJobs(NamedTuple):
-    """Q queues on V nodes of T types with R resources."""
+    """The plans of the head jobs of Q queues on V nodes of T types with R resources."""
 
-    begin: NDArray[np.int64]  # (Q,): of the plan of each head job, `NEVER` without one
-    end: NDArray[np.int64]  # (Q,)
-    holds: NDArray[np.bool_]  # (Q, V): whether it holds each node
-    beside: NDArray[np.int64]  # (Q, R, T): what is idle now of the nodes of each type that it does not hold
-    whole: NDArray[np.int64]  # (R, V): what each node has when nothing runs
-    visits: NDArray[np.int64]  # (1,): how many there were
-    unplaced: NDArray[np.int64]  # (2, things asked for): in which visit `shortest_unplaced` was found last, and it
-    failed: NDArray[np.int64]  # (2, things asked for): in which visit each had no room last, and its least end there
+    begin: NDArray[np.int64]  # (Q,): begin of each head job's plan, `NEVER` without one
+    end: NDArray[np.int64]  # (Q,): its end
+    holds: NDArray[np.bool_]  # (Q, V): whether the head job holds each node
+    beside: NDArray[np.int64]  # (Q, R, T): amounts idle now on the nodes of each type that the head job does not hold
+    whole: NDArray[np.int64]  # (R, V): amounts of each node when nothing runs
+    visits: NDArray[np.int64]  # (1,): number of visits
+    unplaced: NDArray[np.int64]  # (2, demands): last visit that computed `shortest_unplaced`, and its result
+    failed: NDArray[np.int64]  # (2, demands): last visit in which a job found no nodes, and the least end of such a job
     exempt: NDArray[np.bool_]  # (G, n): see `parsim.engine.resources.typed_windows.TypedWindows`
 
 
 @step
 def place_best(s, placing, heads, j, p, now, end):
-    """Place job j, if it may start now and run until `end`, that included (rule "nodes without plans")."""
+    """Place job j on nodes without plans from now to `end` inclusive; return whether (rule "nodes without plans")."""
     wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
     # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
     failed = heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]
@@ -56,11 +56,11 @@ def place_best(s, placing, heads, j, p, now, end):
     any_nodes = False
     if has_all(placing, j, placing.idle_in_all):
         if has_all_beside(placing, heads, j, end):
-            keep_off(s, placing, heads, j, now, end + 1, now)
+            find_takeable(s, placing, heads, j, now, end + 1, now)
             if take_best_nodes(placing, j, False):
                 take_beside(placing, heads, j)
                 return True
-            if placing.first[wanted + 1] - placing.first[wanted] > 1:  # more kinds may have room where less is idle
+            if placing.first[wanted + 1] - placing.first[wanted] > 1:  # several kinds may fit only where less is idle
                 return False
             any_nodes = placing.may_take.all()
     else:
@@ -73,7 +73,7 @@ def place_best(s, placing, heads, j, p, now, end):
 
 @step
 def shortest_unplaced(placing, heads, j, now):
-    """Return from which walltime on no job that asks for what job j does may start, by what nodes have together."""
+    """Return the shortest walltime at which no job with job j's demand can start, by the totals of nodes."""
     wanted, unplaced = placing.of[j], heads.unplaced
     if unplaced[0, wanted] != heads.visits[0]:
         unplaced[0, wanted] = heads.visits[0]
@@ -83,7 +83,7 @@ def shortest_unplaced(placing, heads, j, now):
 
 @seldom
 def first_in_the_way(placing, heads, j, now):
-    """Return when the first plan begins beside which nodes have not enough for job j; now if they have not at all."""
+    """Return the begin of the first plan beside which totals do not suffice for job j; now if idle totals do not."""
     wanted, first = placing.of[j], NEVER
     if placing.failed[0, wanted] != placing.changes[0] and not has_all(placing, j, placing.idle_in_all):
         placing.failed[0, wanted] = placing.changes[0]
@@ -97,7 +97,7 @@ def first_in_the_way(placing, heads, j, now):
 
 @step
 def has_all_beside(placing, heads, j, end):
-    """Whether the nodes beside those of each plan in the way of job j have enough of everything together."""
+    """Whether the totals beside each plan that begins by `end` suffice for job j."""
     for k in range(heads.begin.size):
         if heads.begin[k] <= end and heads.begin[k] < NEVER and not has_all(placing, j, heads.beside[k]):
             return False
@@ -106,7 +106,7 @@ def has_all_beside(placing, heads, j, end):
 
 @step
 def take_beside(placing, heads, j):
-    """Take what job j has from what is idle beside each plan."""
+    """Subtract the amounts of job j, just placed, from those idle beside each plan."""
     number = placing.of_job[j]
     while number != NO_SHARE:
         share = placing.shares[number]
@@ -119,8 +119,8 @@ def take_beside(placing, heads, j):
 
 
 @step
-def keep_off(s, placing, heads, j, begin, end, now):
-    """Let job j take those nodes that no plan holds, and no window known now takes, anywhere in [begin, end)."""
+def find_takeable(s, placing, heads, j, begin, end, now):
+    """Set `may_take` to nodes that no plan or window known now takes from job j anywhere in [begin, end)."""
     placing.may_take[:] = True
     for k in range(heads.begin.size):
         if heads.begin[k] < end and heads.end[k] > begin and heads.begin[k] < NEVER:
@@ -135,7 +135,7 @@ def keep_off(s, placing, heads, j, begin, end, now):
 
 @routine
 def plan_placed(s, placing, heads, j, p, now):
-    """Plan job j as the head job of its queue, as soon as nodes have room for it (rule "plan of whole nodes")."""
+    """Plan job j as its queue's head job at the first instant at which nodes hold it (rule "plan of whole nodes")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     queue, w = np.int64(s.jobs[j].queue), np.int64(s.jobs[j].walltime)
@@ -151,8 +151,8 @@ def plan_placed(s, placing, heads, j, p, now):
                 add_shares(placing, running.keys[i] & low, NO_SHARE, placing.then, placing.then_in_all, 1)
             i += 1
         if instant >= changes:
-            keep_off(s, placing, heads, j, instant, instant + w, now)
-            changes, counted = next_kept_off(heads, s.outages, instant, w, now), False
+            find_takeable(s, placing, heads, j, instant, instant + w, now)
+            changes, counted = next_takeable_change(heads, s.outages, instant, w, now), False
         if has_found(placing, j) if counted else has_all(placing, j, placing.then_in_all):
             if hold_busy_first(placing, heads, j, p, queue):
                 heads.begin[queue], heads.end[queue] = instant, instant + w
@@ -173,22 +173,22 @@ def plan_placed(s, placing, heads, j, p, now):
 
 
 @step
-def next_kept_off(heads, outages, instant, walltime, now):
-    """Return the first instant for which `keep_off` may find other nodes for a job of this walltime; or NEVER."""
+def next_takeable_change(heads, outages, instant, walltime, now):
+    """Return the next instant at which a job of this walltime may find other nodes by `find_takeable`, or NEVER."""
     changes = NEVER
     for k in range(heads.begin.size):
         if heads.begin[k] < NEVER:
-            changes = min(changes, next_other(heads.begin[k], heads.end[k], instant, walltime))
+            changes = min(changes, next_overlap_change(heads.begin[k], heads.end[k], instant, walltime))
     for k in range(outages.windows.size):
         window = outages.windows[k]
         if is_known(window, now):
-            changes = min(changes, next_other(window.begin, window.known_end, instant, walltime))
+            changes = min(changes, next_overlap_change(window.begin, window.known_end, instant, walltime))
     return changes
 
 
 @step
-def next_other(begin, end, instant, walltime):
-    """Return the first instant from which on it changes whether a job meets [begin, end); or NEVER."""
+def next_overlap_change(begin, end, instant, walltime):
+    """Return the next instant at which a job that starts would begin or cease to overlap [begin, end); or NEVER."""
     if instant + walltime <= begin:
         return begin - walltime + 1
     return end if instant < end else NEVER
@@ -196,7 +196,7 @@ def next_other(begin, end, instant, walltime):
 
 @step
 def room_to_take(placing, kind):
-    """Return for how many copies of a kind those nodes have room then that may be taken."""
+    """Return for how many copies of a kind the nodes that may be taken have room at the planned instant."""
     found = np.int64(0)
     for row in placing.rows:
         if placing.may_use[kind, row.type]:
@@ -209,7 +209,7 @@ def room_to_take(placing, kind):
 
 @step
 def find_more_to_take(placing, j, other):
-    """Add what another job has to what is idle then, and to the copies found those of job j that it makes room for."""
+    """Add what another job has to `then`, and the copies of job j that get room on takeable nodes to `found`."""
     number = placing.of_job[other]
     while number != NO_SHARE:
         share = placing.shares[number]
@@ -225,7 +225,7 @@ def find_more_to_take(placing, j, other):
 
 @step
 def has_found(placing, j):
-    """Whether nodes that may be taken have room for all copies that job j asks for, each kind by itself."""
+    """Whether nodes that may be taken have room for all copies of each kind of job j, if it were the only kind."""
     found = True
     for kind in kinds_of(placing, j):
         found &= placing.found[kind] >= placing.count[kind]
@@ -234,7 +234,7 @@ def has_found(placing, j):
 
 @step
 def hold_busy_first(placing, heads, j, p, queue):
-    """Let the head job of a queue have nodes that have room then, those with jobs now first; whether it has all."""
+    """Hold nodes with room at the planned instant for job j, first those with jobs now; return whether it has all."""
     next_turn(placing)
     several = placing.first[placing.of[j] + 1] - placing.first[placing.of[j]] > 1
     left = placing.left if several else placing.then
@@ -295,7 +295,7 @@ def hold(placing, heads, queue, node):
 
 @step
 def may_be_idle(placing, heads, k):
-    """Whether a row may have a node on which no job runs now, by what is known."""
+    """Whether, by the bounds `most`, a row may have a node on which no job runs now."""
     may, node = True, placing.rows[k].begin
     for r in range(heads.whole.shape[0]):
         may &= placing.most[r, k] >= heads.whole[r, node]
@@ -304,10 +304,10 @@ def may_be_idle(placing, heads, k):
 
 @step
 def least_above(placing, kind, room, weight):
-    """Return the least of the weights of nodes above one, or `NEVER`."""
+    """Return the least weight of a node for a kind that is above `weight`, or `NEVER`."""
     found = NEVER
     for row in placing.rows:
-        last = row.end if placing.gpus[kind, 1] > 0 else row.begin + 1  # else all of its nodes weigh as much
+        last = row.end if placing.gpus[kind, 1] > 0 else row.begin + 1  # without GPUs all nodes of a row weigh the same
         for node in range(row.begin, last):
             each = weight_of(placing, kind, room, node)
             if weight < each < found:

@@ -18,9 +18,9 @@ from parsim.engine.starts import count_use
 
 @step
 def most_left(plans, q, j, idle, begin, until):
-    """No fewer cores of partition q than job j may take in [begin, until), of `idle` ones; as many if no plan begins.
+    """Return an upper bound of the cores of partition q, of `idle` ones, that job j may take in [begin, until).
 
-    This is `find_left` by the sums of the nodes. Where one may have less than none left, it is only a bound.
+    It is `find_left` by sums over nodes: exact if no plan begins in between, unless plans are `loose`.
     """
     if plans.loose[0]:
         return idle
@@ -41,9 +41,9 @@ def most_left(plans, q, j, idle, begin, until):
 
 @routine
 def find_left(plans, q, j, idle, begin, until):
-    """Set in `left` the cores of each node of partition q that job j may take in [begin, until); return their sum.
+    """Set `left` to the cores of each node of partition q that job j may take in [begin, until); return their sum.
 
-    `idle` are those that the running jobs leave (rule "plans of several lists").
+    `idle` has the cores of each node that the running jobs leave (rule "plans of several lists").
     """
     first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
     left = plans.left[first:last]
@@ -88,7 +88,7 @@ def find_left(plans, q, j, idle, begin, until):
 
 @routine
 def room_now(s, plans, q, j, need, now):
-    """Cores of partition q that job j may take now, no more than it needs (rule "nodes in order")."""
+    """Return the cores of partition q that job j may take now, exact if at least `need` (rule "nodes in order")."""
     until = now + s.jobs[j].walltime
     plan_windows(s, plans, until, now)
     most = most_left(plans, q, j, s.partitions[q].free, now, until)
@@ -103,9 +103,9 @@ def room_now(s, plans, q, j, need, now):
 
 @routine
 def find_instant(s, plans, j, now):
-    """Find when head job j may start on the usable partitions (rule "nodes of head jobs").
+    """Return the first instant at which head job j may start on the usable partitions, or NEVER.
 
-    `later` has what is idle then, `left` what it may take.
+    Rule "nodes of head jobs". Sets `later` to the cores idle at this instant, `left` to those that the job may take.
     """
     running, bits, count = plans.running, s.settings.bits, s.progress.running
     low = (np.int64(1) << bits) - 1
@@ -159,13 +159,13 @@ def find_instant(s, plans, j, now):
 
 @step
 def row_of(plans, k):
-    """The row in which the plan of list k is."""
+    """Return the row of the plan of list k."""
     return max(0, k - plans.nodes.first_node.size + ROWS)
 
 
 @step
 def plan_first(s, plans, k, j):
-    """Let head job j of list k take what is left of the usable partitions (rule "nodes in order")."""
+    """Plan head job j of list k on the first cores `left` of the usable partitions (rule "nodes in order")."""
     row = row_of(plans, k)
     need = np.int64(s.jobs[j].cores)
     for q in range(s.usable.size):
@@ -180,7 +180,7 @@ def plan_first(s, plans, k, j):
 
 @step
 def plan_shares(s, plans, k, j):
-    """Let reserved job j of list k take its share of usable partitions of one node (rule "shares of a reservation")."""
+    """Plan reserved job j of list k on shares of usable partitions, each one node (rule "shares of a reservation")."""
     row = row_of(plans, k)
     idle = np.int64(0)
     for q in range(s.usable.size):
@@ -193,7 +193,7 @@ def plan_shares(s, plans, k, j):
 
 @step
 def promise(s, plans, k, j, begin):
-    """Let the plan of head job j of list k, which is made, stand for this pass."""
+    """Count the plan of head job j of list k, which was made, from `begin` on in this pass."""
     promises, row = plans.promises, row_of(plans, k)
     end = begin + s.jobs[j].walltime
     for other in range(s.partitions.size):
@@ -227,7 +227,7 @@ def promise(s, plans, k, j, begin):
 
 @step
 def stop_counting(s, j):
-    """Limits count job j as a head job no more."""
+    """Remove job j from the counts of its gates as a head job."""
     if s.jobs[j].is_head_job:
         s.jobs[j].is_head_job = False
         count_use(s, j, -1)
@@ -235,7 +235,7 @@ def stop_counting(s, j):
 
 @step
 def withdraw(s, plans, j):
-    """Job j starts: its plans are void."""
+    """Remove the plans of job j, which starts."""
     promises = plans.promises
     for k in range(s.partitions.size):
         if promises[k].job != j:
@@ -258,7 +258,7 @@ def withdraw(s, plans, j):
 
 @step
 def forget_plans(s, plans):
-    """Let no list have the plan of a head job when a pass ends."""
+    """Remove the plans of all head jobs when a pass ends."""
     if plans is None:
         return
     for k in range(s.partitions.size):

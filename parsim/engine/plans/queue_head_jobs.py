@@ -1,7 +1,7 @@
 """Head jobs as Slurm backfills: each queue of a shared machine has one, and a node stays idle for it.
 
-Or the first jobs of each list, so many or all, are its head jobs. The plans of all head jobs of a visit count together,
-as amounts over time: cores alone, or what nodes of several types have. Names of rules refer to
+With a reservation depth the first jobs of each list are its head jobs instead. The plans of all head jobs of a visit
+count together, as amounts over time: of cores, or of the resources of each type of nodes. Names of rules refer to
 docs/reference/simulator.md.
 """
 
@@ -22,18 +22,18 @@ ABSENT = NEVER + 1  #: in place of `begin` where no job of a queue waits
 
 
 class HeadJobs(NamedTuple):
-    """The plans of the head jobs in the present visit, by queue: from `begin`, `NEVER` without one, to `end`.
+    """The plans of the head jobs of Q queues in the present visit.
 
-    Of Q queues, where nodes are of T types with D amounts; S instants at which what is idle may change.
+    D amounts, of nodes of T types; S instants at which idle amounts may change.
     """
 
-    begin: NDArray[np.int64]  # (Q,)
-    end: NDArray[np.int64]  # (Q,)
-    keeps: NDArray[np.int64]  # (Q, D): what stays idle for it now
-    node: NDArray[np.int64]  # (T, D): what a node of each type has
-    depth: np.int64  # head jobs of a list, whatever their queues, no idle nodes (rule "reservation depth"); else 0
-    count: NDArray[np.int64]  # (1,): of these found
-    out: NDArray[np.int64]  # (D,): what windows take now that the job looked at may not use
+    begin: NDArray[np.int64]  # (Q,): begin of the plan of each queue's head job, `NEVER` without one, or `ABSENT`
+    end: NDArray[np.int64]  # (Q,): its end
+    keeps: NDArray[np.int64]  # (Q, D): amounts that stay idle for the head job now
+    node: NDArray[np.int64]  # (T, D): amounts of a node of each type
+    depth: np.int64  # most head jobs of a list, for which no node stays idle (rule "reservation depth"); else 0
+    count: NDArray[np.int64]  # (1,): head jobs found
+    out: NDArray[np.int64]  # (D,): amounts that windows take now from the job in question
     exempt: NDArray[np.bool_]  # (G, n): see `parsim.engine.resources.typed_windows.TypedWindows`
     takes: NDArray[np.int64]  # (W, D): the same
     amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
@@ -43,20 +43,20 @@ class HeadJobs(NamedTuple):
 
 @step
 def queue_of(s, j):
-    """The row of the plan of job j: its queue's on a shared machine, else the only one."""
+    """Return the row of job j's plan: its queue on a shared machine, else 0."""
     return np.int64(s.jobs[j].queue) if s.settings.single_list else np.int64(0)
 
 
 @step
 def begin_heads(s, heads):
-    """Let no queue have a head job yet; those of which no job waits cannot have one."""
+    """Remove the head jobs of all queues; a queue without waiting jobs cannot have one."""
     for k in range(heads.begin.size):
         heads.begin[k] = NEVER if not s.settings.single_list or s.queues[k].waiting > 0 else ABSENT
 
 
 @step
 def begin_visit(s, types, heads, p, now):
-    """Write what is idle over time on partition p, beside the windows known now; return the number of instants."""
+    """Write amounts idle over time on partition p, less those of windows known now; return the number of instants."""
     size = idle_in_service(s, heads, types, p, now)
     heads.count[0] = 0
     heads.out[:] = 0
@@ -67,7 +67,7 @@ def begin_visit(s, types, heads, p, now):
 
 @step
 def take_out(s, heads, k, now, sign):
-    """Count what window k takes now as out of service, or no more."""
+    """Add `sign` times the amounts that window k takes now to those out of service."""
     if is_known(s.outages.windows[k], now) and s.outages.windows[k].begin <= now:
         for d in range(heads.out.size):
             heads.out[d] += sign * heads.takes[k, d]
@@ -75,7 +75,7 @@ def take_out(s, heads, k, now, sign):
 
 @step
 def lend(s, types, heads, size, j, now, sign):
-    """Let job j have what windows take that it may use, or undo that (rule "windows of users")."""
+    """Give job j the amounts of windows that it may use (`sign` 1), or undo that (-1; rule "windows of users")."""
     if heads.exempt.shape[0] == 0:
         return
     give_back(s, types, heads, size, j, now, sign)
@@ -86,7 +86,7 @@ def lend(s, types, heads, size, j, now, sign):
 
 @step
 def places(types, j):
-    """Return the first place of job j, and the one behind its last: without types of nodes, itself."""
+    """Return the first place of job j, and the one after its last; without types of nodes a job is its own place."""
     if types is None:
         return np.int64(j), np.int64(j) + 1
     return places_of(types, j)
@@ -94,7 +94,7 @@ def places(types, j):
 
 @step
 def take(s, types, heads, size, j, p, now):
-    """Let job j have what it takes, if it may start now; return whether it may, and the number of instants.
+    """Take a place of job j, if it may start there now; return whether it may, and the number of instants.
 
     Rules "node kept idle" and "places of head jobs".
     """
@@ -113,16 +113,16 @@ def take(s, types, heads, size, j, p, now):
 
 @step
 def fits_now(s, types, heads, size, j, row, now):
-    """Whether job j may start now on one of its places by what is idle over time."""
+    """Whether job j fits at a place, a row of `amounts`, from now to its expected end."""
     length = s.jobs[j].walltime + np.int64(heads.depth == 0)  # its last second counts too
     return first_fit(types, heads, size, heads.amounts[row], length, now + 1) == 0
 
 
 @step
 def beside_head_jobs(types, heads, size, now):
-    """Return for how many seconds a job may take any cores, and how many it may for longer, at most; and again.
+    """Return two pairs (seconds, cores): a job that runs longer than the seconds may take at most the cores.
 
-    The first time is that from which on fewer than half as many are idle as now, the second from which on the fewest.
+    The first is of the first instant with fewer than half the cores idle that are now, the second of that with fewest.
     """
     time, extra, slack_time, slack = NEVER, np.int64(0), NEVER, heads.free[0]
     if types is not None or heads.exempt.shape[0] > 0:
@@ -137,9 +137,9 @@ def beside_head_jobs(types, heads, size, now):
 
 @step
 def keep_fitting(s, types, heads, size, m, now):
-    """Keep those of the first m candidates that have a place that is idle for as long; return how many.
+    """Keep those of the first m candidates that have a place which is idle for their walltime; return how many.
 
-    Less is idle after each start, whatever stays idle for head jobs.
+    The others cannot start later in the visit, since each start leaves less idle, with or without kept nodes.
     """
     kept = np.int64(0)
     for k in range(m):
@@ -157,7 +157,7 @@ def keep_fitting(s, types, heads, size, m, now):
 
 @step
 def hold(types, j, p, row):
-    """Let job j have one of its places, where nodes are of several types."""
+    """Take a place of job j, where nodes are of several types."""
     if types is None:
         return
     hold_nodes(types, j, p, row)
@@ -165,7 +165,7 @@ def hold(types, j, p, row):
 
 @step
 def place_of(types, j):
-    """Return the place that job j has."""
+    """Return the place of running job j."""
     if types is None:
         return np.int64(j)
     return types.taken[j]
@@ -173,7 +173,7 @@ def place_of(types, j):
 
 @step
 def kinds_of_nodes(types, heads):
-    """Return how many types of nodes there are."""
+    """Return the number of types of nodes."""
     if types is None:
         return 1
     return heads.node.shape[0]
@@ -181,7 +181,7 @@ def kinds_of_nodes(types, heads):
 
 @step
 def takes_of(types, heads, row, t):
-    """Whether a place takes something of a type."""
+    """Whether a place takes any amount of nodes of type t."""
     takes = False
     for d in range(count_of(types)):
         takes |= heads.node[t, d] > 0 and heads.amounts[row, d] > 0
@@ -190,7 +190,7 @@ def takes_of(types, heads, row, t):
 
 @step
 def leaves_kept(s, types, heads, row, p, end):
-    """Whether a job that would end then leaves, of the types that it takes of, what stays idle for head jobs."""
+    """Whether a job at a place until `end` leaves the amounts kept idle for head jobs, of the types that it takes."""
     for i in range(heads.begin.size):
         if heads.begin[i] > end:
             continue
@@ -211,7 +211,7 @@ def leaves_kept(s, types, heads, row, p, end):
 
 @step
 def is_wanted(s, heads, i):
-    """Whether the list may have the job of entry i as one more head job."""
+    """Whether the job of entry i may become one more head job of the list."""
     if heads.depth > 0:
         return heads.count[0] < heads.depth
     return heads.begin[s.waiting.queue[i] if s.settings.single_list else 0] == NEVER
@@ -219,7 +219,7 @@ def is_wanted(s, heads, i):
 
 @step
 def plan(s, types, heads, size, j, p, now):
-    """Plan job j at the earliest instant at which it has a place; return whether there is one, and the instants.
+    """Plan job j at the first instant at which it has a place; return whether it has one, and the number of instants.
 
     Rules "head jobs of queues" and "places of head jobs".
     """
@@ -251,7 +251,7 @@ def has_all(heads):
 
 @step
 def all_found(heads):
-    """Whether every queue of which a job waits has a head job."""
+    """Whether every queue with waiting jobs has a head job."""
     found = True
     for k in range(heads.begin.size):
         found &= heads.begin[k] != NEVER
@@ -260,7 +260,7 @@ def all_found(heads):
 
 @step
 def take_kept(s, types, heads, j, now):
-    """Job j has started: of the types that it takes of nothing stays idle for head jobs after it; whether any did."""
+    """Keep no nodes idle, of types that started job j takes, for head jobs after its end; return whether any was."""
     any_did, end = False, now + s.jobs[j].walltime
     row = place_of(types, j)
     for k in range(heads.begin.size):

@@ -18,7 +18,7 @@ from parsim.engine.starts import make_head_job, start_spanning
 
 @step
 def start_or_reserve(s, j, now):
-    """Start job j on its shares, or let it reserve them; whether it starts (rule "shares of a reservation")."""
+    """Start job j on its shares, or reserve these; return whether it starts (rule "shares of a reservation")."""
     c, shares = s.jobs[j].cores, s.shares[s.progress.spanning]
     instant = earliest(s, c, now)
     divide(s.idle, c, find_idle(s, instant), shares, s.usable)
@@ -32,7 +32,7 @@ def start_or_reserve(s, j, now):
 
 @step
 def find_usable(s, j, now):
-    """Set which partitions job j may use, and return how many cores they have (rule "usable partitions")."""
+    """Set the partitions that job j may use, and return the sum of their cores (rule "usable partitions")."""
     cores = np.int64(0)
     for p in range(s.usable.size):
         first = first_starving(s, p, now)
@@ -62,7 +62,7 @@ def first_starving(s, p, now):
 
 @step
 def earliest(s, need, now):
-    """First instant at which the usable partitions together have `need` cores idle, by expected ends."""
+    """Return the first instant at which the usable partitions have `need` cores idle in total, by expected ends."""
     running, partitions = s.running, s.partitions
     cursor = s.idle
     total = np.int64(0)
@@ -85,7 +85,7 @@ def earliest(s, need, now):
 
 @step
 def find_idle(s, instant):
-    """Set the cores of each usable partition idle at this instant; return their sum (rule "beside a reservation")."""
+    """Set the idle cores of each usable partition at this instant; return their sum (rule "beside a reservation")."""
     total = np.int64(0)
     for p in range(s.idle.size):
         partition = s.partitions[p]
@@ -100,7 +100,7 @@ def find_idle(s, instant):
 
 @step
 def divide(idle, need, total, shares, usable):
-    """Divide `need` cores in proportion to what is idle, the rest to the most idle (rule "shares of a reservation")."""
+    """Divide `need` cores in proportion to `idle`, the rest to the most idle (rule "shares of a reservation")."""
     left = need
     for p in range(idle.size):
         shares[p] = need * idle[p] // total
@@ -117,7 +117,7 @@ def divide(idle, need, total, shares, usable):
 
 @step
 def reserve(s, j, instant, shares):
-    """Reserve these shares from an instant on for job j (rule "beside a reservation")."""
+    """Reserve shares of partitions for job j from an instant on (rule "beside a reservation")."""
     for p in range(shares.size):
         if shares[p] > 0:
             partition = s.partitions[p]

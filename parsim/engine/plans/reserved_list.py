@@ -16,10 +16,10 @@ from parsim.engine.starts import is_held
 
 @step
 def visit_reserved(s, plans, now):
-    """Start reserved jobs, or let the first that must wait reserve its shares (rules of "advance reservation")."""
+    """Start reserved jobs; the first that must wait reserves its shares (rules of "advance reservation")."""
     partitions, settings, waiting = s.partitions, s.settings, s.waiting
     count = partitions.size - 1
-    for p in range(count):  # the head job here may hold queue mates elsewhere
+    for p in range(count):  # the head job of this list counts in limits of jobs of its queue in others
         partitions[p].plan_stands &= not settings.limits
     last = partitions[count].first + partitions[count].waiting
     gone = last
@@ -45,7 +45,7 @@ def visit_reserved(s, plans, now):
 
 @step
 def start_reserved(s, running, plans, j, now):
-    """Start job j, or let it reserve its shares; whether it starts."""
+    """Start job j, or reserve its shares; return whether it starts."""
     if running is not None:
         return start_or_reserve(s, j, now)
     if plans is not None:

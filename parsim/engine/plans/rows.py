@@ -1,4 +1,4 @@
-"""The plans of a pass in rows: which plan takes cores of which partition, and which jobs it concerns.
+"""Rows of the plans of a pass: which plan takes cores of which partition, and which jobs it concerns.
 
 All plans of a pass count together.
 """
@@ -20,27 +20,27 @@ ROWS = 3  #: plans that may concern one partition: that of its own list, the poo
 
 
 class Plans(NamedTuple):
-    """The plans, and the nodes that they are of. One in row 0 is that of the list of the partition of the nodes."""
+    """The plans, and the nodes that they take. Row 0 has on each partition the plan of the partition's own list."""
 
     nodes: Nodes
     running: Running  # of the whole machine
-    promises: NDArray[np.void]  # (P + 1 + W,) PROMISE; the lists', the last the reserved one's; then the windows'
+    promises: NDArray[np.void]  # (P + 1 + W,) PROMISE: of lists, the reserved one last, then of windows
     near: NDArray[np.int64]  # (2,): the first window that has not ended, and the one after those planned in this pass
     taken: NDArray[np.int32]  # (ROWS + W, V): cores of each node that a plan takes
     extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave at the begin of one
-    takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0 neither counts
+    takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0, `taken` is not valid
     leaves: NDArray[np.int64]  # (ROWS + W, P): the sum of `extra`
-    later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant looked at
-    left: NDArray[np.int32]  # (V,): cores of each node that the job looked at may take
-    begun: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins
+    later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant that is examined
+    left: NDArray[np.int32]  # (V,): cores of each node that the job at its turn may take
+    begun: NDArray[np.int64]  # (k, 3): job, node and cores of the jobs that run when the simulation begins
     outages: Outages  # their plans are in the last rows
-    loose: NDArray[np.bool_]  # (1,): whether in this pass a node may have less than none left
+    loose: NDArray[np.bool_]  # (1,): whether plans of this pass may take more of a node than it has
     exempt: Any  # (G, n): whether a job may use what windows of a kind take; None leaves that out
 
 
 @step
 def list_on(plans, q, row):
-    """Return the list, or behind the lists the window, whose plan is in this row of partition q, or -1."""
+    """Return the index in `promises` of the plan in this row of partition q, -1 without one."""
     pool = plans.nodes.first_node.size - 2
     if row == 0:
         return q if q < pool else -1
@@ -56,7 +56,7 @@ def has_plan(plans, q, row):
 
 @step
 def concerns(plans, q, row, j):
-    """Whether that plan is another job's than j, or a window whose cores it may not use."""
+    """Whether the plan in this row takes cores of partition q from job j: another job's, or a window's not for it."""
     if is_exempt(plans, plans.exempt, row, j):
         return False
     return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j
@@ -76,7 +76,7 @@ def is_exempt(plans, exempt, row, j):
 
 @step
 def row_after(plans, row):
-    """Return the row of plans after this one: behind those of lists, those of the windows planned in this pass."""
+    """Return the row after this one: after the rows of lists, the first of the windows planned in this pass."""
     return row + 1 if row != ROWS - 1 else ROWS + plans.near[0]
 
 
@@ -88,7 +88,7 @@ def last_row(plans):
 
 @step
 def takes_at(plans, q, row, j, moment):
-    """1 if that plan is one of job j and takes cores at this moment, else 0."""
+    """Return 1 if the plan in this row is of job j and takes cores of partition q at this moment, else 0."""
     if not has_plan(plans, q, row):
         return np.int32(0)
     own = plans.promises[list_on(plans, q, row)]

@@ -1,4 +1,4 @@
-"""Starting and ending jobs on the nodes that their plans left to them."""
+"""Starts and ends jobs on nodes, beside the plans of a pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from parsim.engine.starts import count_use, start_job
 
 @routine
 def begin_planned(s, plans, j, now):
-    """Start job j on the cores of each partition that stand in the next row of `shares`, on its first nodes."""
+    """Start job j with the cores of each partition in the next row of `shares`, on the first nodes that plans leave."""
     promises, progress, nodes = plans.promises, s.progress, plans.nodes
     until = now + s.jobs[j].walltime
     withdraw(s, plans, j)
@@ -48,7 +48,7 @@ def begin_planned(s, plans, j, now):
 
 @routine
 def resume_planned(s, plans):
-    """Let the jobs run that run when the simulation begins (rule "jobs of a state")."""
+    """Start the jobs that run when the simulation begins (rule "jobs of a state")."""
     for row in plans.begun:
         occupy_node(plans.nodes, row[0], np.int32(row[1]), np.int32(row[2]))
     for j in range(s.settings.first):
@@ -63,7 +63,7 @@ def resume_planned(s, plans):
 
 @step
 def end_planned(s, plans, j):
-    """Job j has ended: its cores are idle again."""
+    """Free the cores of job j, which has ended."""
     job = s.jobs[j]
     key = ((s.start[j] + job.walltime) << s.settings.bits) | j
     remove_running(plans.running, 0, s.progress.running, key)

@@ -1,7 +1,7 @@
 """Top jobs as PBS plans them: limits, and the cores of each node, are planned as cores are.
 
-Every list has a head job of its own. Any machine is simulated so while cores are out of service. Names of rules refer
-to docs/reference/simulator.md.
+Every list has its own head job. Machines of equal nodes with windows are simulated this way, too, unless queues have
+head jobs. Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parsim.engine.simulation import NEVER, step
 
 @step
 def begin_pass(plans, now):
-    """Let no window have a plan when a pass begins."""
+    """Remove the plans of windows when a pass begins."""
     if plans is None:
         return
     forget_windows(plans, now)
@@ -25,7 +25,7 @@ def begin_pass(plans, now):
 
 @step
 def start_or_promise(s, plans, j, now):
-    """Start reserved job j, or plan it beside all other plans; whether it starts (rule "nodes of a reservation")."""
+    """Start reserved job j, or plan it beside all other plans; return whether it starts ("nodes of a reservation")."""
     count = s.partitions.size - 1
     begin = find_instant(s, plans, j, now)
     if begin == NEVER:  # rule "jobs without an instant"
@@ -57,7 +57,7 @@ def may_be_top_job(s, p, j, now):
 
 @step
 def find_place(s, plans, p, j, now):
-    """Set in the next row of `shares` what job j takes of each partition at its turn in list p; whether it may start.
+    """Set the next row of `shares` to job j's cores of each partition at its turn in list p; whether it may start.
 
     Rules "combined placement" and "partitions of nodes".
     """
@@ -84,7 +84,7 @@ def find_place(s, plans, p, j, now):
 
 @step
 def beside_top_job(s, plans, p, now):
-    """Return for how many seconds a job may take any cores of partition p, and how many it may for longer, at most."""
+    """Return (seconds, cores): a job that runs longer than the seconds may take at most the cores of partition p."""
     plan, row = plans.promises[p], row_of(plans, p)
     if plan.job < 0 or plans.loose[0] or not s.settings.single_list or plan.begin <= now:
         return NEVER, np.int64(0)
@@ -93,10 +93,10 @@ def beside_top_job(s, plans, p, now):
 
 @step
 def keep_candidates(s, plans, p, m, now):
-    """Keep those of the first m candidates that the sums of cores let start beside the plans; return how many.
+    """Keep those of the first m candidates that may start beside the plans by sums of cores; return how many.
 
-    These fall only, as long as the list takes cores of its own partition alone. The bounds of a single list say as
-    much (`beside_top_job`).
+    The sums only fall while the list takes cores of its own partition alone. For a single list they add nothing to the
+    bounds of `beside_top_job`.
     """
     if plans is None:
         return m

@@ -15,7 +15,7 @@ from parsim.engine.simulation import NEVER, seldom, step
 
 @step
 def give_back(plans, exempt, j, moment, first, left, sign):
-    """Add to what is `left` of nodes from `first` on what windows take at a moment that job j may use, or undo that."""
+    """Add to `left`, of nodes from `first` on, the cores of windows for job j at a moment, or subtract them."""
     if exempt is None:
         return
     windows = plans.outages.windows
@@ -27,7 +27,7 @@ def give_back(plans, exempt, j, moment, first, left, sign):
 
 @step
 def shrink_window(s, plans, exempt, k, now):
-    """Let a window take only what its own jobs that ran before this pass do not have (rule "windows of users")."""
+    """Let a window take only cores that its jobs, running before this pass, do not have (rule "windows of users")."""
     if exempt is None:
         return
     window = plans.outages.windows[k]
@@ -53,7 +53,7 @@ def shrink_window(s, plans, exempt, k, now):
 
 @step
 def forget_windows(plans, now):
-    """Let no window have a plan when a pass begins: `plan_windows` plans those that a job can reach."""
+    """Remove the plans of windows when a pass begins: `plan_windows` plans those that a job can reach."""
     near, windows = plans.near, plans.outages.windows
     while near[0] < windows.size and windows[near[0]].end <= now:
         near[0] += 1
@@ -63,7 +63,7 @@ def forget_windows(plans, now):
 
 @step
 def plan_windows(s, plans, until, now):
-    """Let the windows known now that begin before `until` count as plans in this pass (rule "windows as plans")."""
+    """Count the windows known now that begin before `until` as plans of this pass (rule "windows as plans")."""
     near, windows = plans.near, plans.outages.windows
     while near[1] < windows.size and windows[near[1]].begin < until:
         plan_window(s, plans, near[1], now)
@@ -72,7 +72,7 @@ def plan_windows(s, plans, until, now):
 
 @seldom
 def plan_window(s, plans, k, now):
-    """Let a window that begins no sooner than those before it count as a plan, if it is known now."""
+    """Count window k as a plan, if it is known now; all windows before it have been counted."""
     running, bits = plans.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     promises, lists, windows = plans.promises, s.partitions.size, plans.outages.windows

@@ -1,1 +1,1 @@
-"""Which running jobs make room for one of a higher tier, and what becomes of them."""
+"""Preemption: which running jobs make room for a job of a higher tier, and how they are interrupted."""

@@ -1,7 +1,7 @@
-"""Jobs that have been preempted: their tiers, their interruptions, and which running jobs may be preempted.
+"""Tiers of queues, interruptions of preempted jobs, and cores of the running jobs that may be preempted.
 
-Where all queues have one tier the place of `Preempting` is None, for which numba leaves all of this out. Names of rules
-refer to docs/reference/simulator.md.
+Where all queues have one tier, `Preempting` is None, so that numba leaves all of this out. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ INTERRUPTION = np.dtype(
         ("job", np.int64),
         ("begin", np.int64),
         ("end", np.int64),
-        ("place", np.int64),  #: of the run that it ended; its first node where chunks are placed
+        ("place", np.int64),  #: place of the run before it; its first node where chunks are placed on nodes
     ],
     align=True,
 )
 PREEMPTIONS = np.dtype(
     [
-        ("interruptions", np.int64),  #: so far; those beyond the room for them are counted only
+        ("interruptions", np.int64),  #: number of interruptions; those beyond the room for them are only counted
         ("back", np.int64),  #: jobs preempted in this pass
         ("at", np.int64),  #: instant of the last preemption
         ("most", np.int64),  #: cores of the running jobs that may be preempted
     ],
     align=True,
 )
-# What becomes of the running jobs of a queue: they lose what they have done; keep it, and go on anywhere, or where they
-# were (rules "same place again" and "same nodes again"); are not preempted.
+# What preemption does to the running jobs of a queue: they lose their work; keep it, and go on anywhere; keep it, and
+# go on where they were (rules "same place again" and "same nodes again"); nothing, they are not preempted.
 LOSES, KEEPS, RETURNS, STAYS = range(4)
 
 
 class Preempting(NamedTuple):
-    """Tiers, interruptions and scratch."""
+    """Tiers, interruptions, and arrays for choosing jobs to preempt."""
 
-    tier: NDArray[np.int64]  # (Q,): of each queue, the rank among all tiers
+    tier: NDArray[np.int64]  # (Q,): rank of each queue's tier among all tiers
     kind: NDArray[np.int64]  # (Q,): `LOSES`, `KEEPS`, `RETURNS` or `STAYS`
-    cores: NDArray[np.int64]  # (tiers,): of the running jobs that may be preempted
+    cores: NDArray[np.int64]  # (tiers,): cores of the running jobs that may be preempted
     first: NDArray[np.int64]  # (n,): first start of each job, or -1
     last: NDArray[np.int64]  # (n,): its last interruption, or -1
     interruptions: NDArray[np.void]  # INTERRUPTION
-    taken: NDArray[np.int32]  # running jobs that may be preempted, a heap, and behind it those taken
+    taken: NDArray[np.int32]  # heap of running jobs that may be preempted; those chosen are at the end
     back: NDArray[np.int32]  # jobs preempted in this pass
     progress: np.void  # PREEMPTIONS
 
 
 @step
 def above_groups(preempting, j, queue):
-    """Return what job j's tier, and whether it has been preempted, add to its group (rule "order of tiers")."""
+    """Return the bits of job j's group that its tier and a preemption set (rule "order of tiers")."""
     if preempting is None:
         return np.int32(0)
     tier = np.int32(preempting.tier[queue] << TIER)
@@ -75,7 +75,7 @@ def has_tiers(preempting):
 
 @step
 def cores_below(preempting):
-    """Cores of the running jobs that may be preempted."""
+    """Return the cores of the running jobs that may be preempted."""
     if preempting is None:
         return np.int64(0)
     return preempting.progress.most
@@ -83,7 +83,7 @@ def cores_below(preempting):
 
 @routine
 def begin_run(preempting, j, queue, cores, now):
-    """Job j starts, or goes on."""
+    """Record the first start of job j, or the end of its interruption."""
     if preempting is None:
         return
     count_preemptible(preempting, queue, cores)
@@ -96,7 +96,7 @@ def begin_run(preempting, j, queue, cores, now):
 
 @step
 def end_run(preempting, queue, cores):
-    """Let a job end, or be interrupted."""
+    """Subtract the cores of a job that ends or is interrupted from those that may be preempted."""
     if preempting is None:
         return
     count_preemptible(preempting, queue, -cores)
@@ -104,7 +104,7 @@ def end_run(preempting, queue, cores):
 
 @step
 def count_preemptible(preempting, queue, cores):
-    """So many more cores run of the jobs of a queue."""
+    """Add running cores of a queue to those that may be preempted."""
     if preempting.kind[queue] != STAYS:
         preempting.cores[preempting.tier[queue]] += cores
         preempting.progress.most += cores
@@ -112,7 +112,7 @@ def count_preemptible(preempting, queue, cores):
 
 @step
 def next_return(preempting, now):
-    """Return the second after a preemption if it is to come, or NEVER (rule "after a preemption")."""
+    """Return the second after now if a job was preempted now, else NEVER (rule "after a preemption")."""
     if preempting is None:
         return NEVER
     return preempting.progress.at + 1 if preempting.progress.at == now else NEVER

@@ -1,4 +1,4 @@
-"""Which running jobs are preempted for a job of a higher tier, and what becomes of them.
+"""Chooses the running jobs to preempt for a job of a higher tier, and interrupts them.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -21,9 +21,9 @@ from parsim.engine.starts import count_use, startable_cores, vacate
 
 @step
 def make_room(s, preempting, p, j, now):
-    """Preempt jobs of partition p so that job j, which may not start, may; or none, if it may not with all of them.
+    """Preempt jobs of partition p so that job j, which may not start, may; return whether it may, and has its nodes.
 
-    If it may, it has its nodes then.
+    No job is preempted if all of them would not make enough room.
     """
     if preempting is None:
         return False
@@ -32,7 +32,7 @@ def make_room(s, preempting, p, j, now):
 
 @step
 def make_room_on(s, types, placing, p, j, now):
-    """Do that, where nodes are of several types apart from the loop: it is long there."""
+    """Do as `make_room`, out of line where nodes are of several types, for which the code is long."""
     if types is None and placing is None:
         return preempt_on_alike(s, s.preempting, p, j, now)
     return preempt_on_types(s, s.preempting, p, j, now)
@@ -40,19 +40,19 @@ def make_room_on(s, types, placing, p, j, now):
 
 @routine
 def preempt_on_alike(s, preempting, p, j, now):
-    """Preempt for job j where all nodes are alike."""
+    """Do as `preempt_for` where all nodes are alike."""
     return preempt_for(s, preempting, p, j, now)
 
 
 @seldom
 def preempt_on_types(s, preempting, p, j, now):
-    """Preempt for job j where nodes are of several types."""
+    """Do as `preempt_for` where nodes are of several types."""
     return preempt_for(s, preempting, p, j, now)
 
 
 @step
 def preempt_for(s, preempting, p, j, now):
-    """Preempt jobs of partition p for job j, if it may start then."""
+    """Preempt jobs of partition p for job j, if it may start then; return whether it may."""
     job, partition = s.jobs[j], s.partitions[p]
     most = partition.free
     for tier in range(preempting.tier[job.queue]):
@@ -114,7 +114,7 @@ def take_victims(s, preempting, p, j, now):
 
 @routine
 def may_start(s, p, j, until):
-    """Whether job j may start now, by its cores and its nodes; it would end by `until`."""
+    """Whether job j, ending by `until`, may start now by its cores and its nodes."""
     past = until > s.partitions[p].shadow
     return (
         s.jobs[j].cores <= startable_cores(s, p, until)
@@ -125,7 +125,7 @@ def may_start(s, p, j, until):
 
 @step
 def may_start_without_all(s, types, placing, p, j, until, size):
-    """Whether job j might start if `size` jobs of `taken` had ended; where nodes are alike that is not asked."""
+    """Whether job j might start without the first `size` jobs of `taken`; where nodes are alike, True unchecked."""
     if types is None and placing is None:
         return True
     for k in range(size):
@@ -138,7 +138,7 @@ def may_start_without_all(s, types, placing, p, j, until, size):
 
 @step
 def has_several_kinds(placing, j):
-    """Whether job j has chunks of several kinds, which may find nodes where less is idle (rule "nodes and totals")."""
+    """Whether job j has chunks of several kinds, which may fit only where less is idle (rule "nodes and totals")."""
     if placing is None:
         return False
     return placing.first[placing.of[j] + 1] - placing.first[placing.of[j]] > 1
@@ -146,7 +146,7 @@ def has_several_kinds(placing, j):
 
 @routine
 def lend(s, p, j, sign):
-    """Add what running job j has to what a job at its turn may take, or undo that."""
+    """Add the cores and nodes of running job j to those that a job at its turn may take, or undo that."""
     partition, job = s.partitions[p], s.jobs[j]
     past = s.start[j] + job.walltime > partition.shadow
     partition.free += sign * job.cores
@@ -158,7 +158,7 @@ def lend(s, p, j, sign):
 
 @step
 def is_taken_before(s, i, k):
-    """Whether running job i is taken before job k (rule "jobs to preempt")."""
+    """Whether running job i is chosen before running job k (rule "jobs to preempt")."""
     a, b = s.preempting.tier[s.jobs[i].queue], s.preempting.tier[s.jobs[k].queue]
     if a != b:
         return a < b
@@ -216,8 +216,8 @@ def place_of_run(types, placing, j):
 
 
 @routine
-def come_back(s, preempting, now):
-    """Let the jobs wait that were preempted in this pass (rule "after a preemption")."""
+def wait_again(s, preempting, now):
+    """Let the jobs that were preempted in this pass wait again (rule "after a preemption")."""
     if preempting is None:
         return
     for k in range(preempting.progress.back):

@@ -1,1 +1,1 @@
-"""What jobs take: cores over time, nodes, types of nodes, and chunks placed on particular nodes."""
+"""The resources that jobs take: cores over time, nodes, types of nodes, and chunks placed on particular nodes."""

@@ -1,8 +1,8 @@
-"""What is idle over time: a step function for each amount, cores alone or each resource of each type of nodes.
+"""Idle amounts over time: a step function of cores, or of each resource of each type of nodes.
 
-It stands in the fields `times`, shape (S,), and `free`, shape (S * D,), of what these functions are given: so much is
-idle from each of these instants on, all amounts of one instant together. Without types of nodes D is 1. Names of rules
-refer to docs/reference/simulator.md.
+Argument `over` has it in the fields `times`, shape (S,), and `free`, shape (S * D,): the D amounts that are idle from
+each instant on, those of one instant together. Without types of nodes D is 1. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from parsim.engine.resources.profile import find_segment
 
 @step
 def count_of(types):
-    """Return how many amounts there are."""
+    """Return D, the number of amounts."""
     if types is None:
         return 1
     return types.amounts.shape[1]
@@ -24,7 +24,7 @@ def count_of(types):
 
 @step
 def idle_now(s, types, p, d):
-    """Return how much of an amount is idle on partition p."""
+    """Return how much of amount d is idle on partition p now."""
     if types is None:
         return np.int64(s.partitions[p].free)
     return types.idle[p, d]
@@ -32,7 +32,7 @@ def idle_now(s, types, p, d):
 
 @step
 def given_back(s, types, k, d):
-    """Return how much of an amount entry k of the running jobs has."""
+    """Return how much of amount d entry k of the running jobs gives back at its end."""
     if types is None:
         return np.int64(s.running.cores[k])
     return types.amounts[types.taken[s.running.keys[k] & ((np.int64(1) << s.settings.bits) - 1)], d]
@@ -40,7 +40,7 @@ def given_back(s, types, k, d):
 
 @step
 def idle_over_time(s, types, over, p, now):
-    """Write when everything of partition p is idle by the expected ends; return the number of instants."""
+    """Write the idle amounts of partition p over time by the expected ends; return the number of instants."""
     partition, bits, amounts = s.partitions[p], s.settings.bits, count_of(types)
     over.times[0] = now
     for d in range(amounts):
@@ -60,7 +60,7 @@ def idle_over_time(s, types, over, p, now):
 
 @step
 def is_left(types, over, amounts, k):
-    """Whether all of these amounts is idle from instant k on."""
+    """Whether all of these amounts are idle from instant k to the next."""
     left, first = True, k * count_of(types)
     for d in range(count_of(types)):
         left &= amounts[d] == 0 or amounts[d] <= over.free[first + d]
@@ -69,7 +69,7 @@ def is_left(types, over, amounts, k):
 
 @step
 def first_fit(types, over, size, amounts, length, limit):
-    """Return the first instant, before `limit`, from which all of these amounts is idle for so long, or -1."""
+    """Return the index of the first instant, before `limit`, from which amounts idle for `length` seconds, or -1."""
     k = np.int64(0)
     while k < size and over.times[k] < limit:
         end = over.times[k] + length
@@ -84,7 +84,7 @@ def first_fit(types, over, size, amounts, length, limit):
 
 @routine
 def first_place(types, over, size, amounts, first, last, length, limit):
-    """Return the first instant at which one of the places ``first:last`` fits, and the first that does then; or -1."""
+    """Return the index of the first instant at which a place of ``first:last`` fits, and this place; or -1, -1."""
     instant = place = np.int64(-1)
     for row in range(first, last):
         k = first_fit(types, over, size, amounts[row], length, limit)
@@ -95,7 +95,7 @@ def first_place(types, over, size, amounts, first, last, length, limit):
 
 @step
 def add_between(types, over, size, amounts, begin, end, sign):
-    """Add amounts to what is idle throughout [begin, end), or take them away; return the number of instants."""
+    """Add amounts to those idle throughout [begin, end), or subtract them; return the number of instants."""
     size = cut(types, over, size, begin)
     size = cut(types, over, size, end)
     k = find_segment(over, size, begin)
@@ -108,7 +108,7 @@ def add_between(types, over, size, amounts, begin, end, sign):
 
 @routine
 def cut(types, over, size, instant):
-    """Let something be able to change at an instant, not before the first; return the number of instants."""
+    """Insert an instant, not before the first, if it is missing; return the number of instants."""
     at, amounts = find_segment(over, size, instant), count_of(types)
     if at < size and over.times[at] == instant:
         return size

@@ -1,6 +1,6 @@
-"""Nodes as Slurm chooses them: the row of those with room that a job fills best (rule "best row").
+"""Places jobs on nodes as Slurm does: on the row of nodes with room that a job fills best (rule "best row").
 
-Numbers refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from parsim.engine.resources.chunks import (
 
 @routine
 def take_best_nodes(placing, j, anyway):
-    """Give job j the nodes that it fills best of those it may take (rule "best row"); all or none, but `anyway`."""
+    """Place job j on the nodes that it fills best of `may_take` (rule "best row"), all or none unless `anyway`."""
     next_turn(placing)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
@@ -52,7 +52,7 @@ def take_best_nodes(placing, j, anyway):
 
 @step
 def find_beside(placing, j, kind):
-    """Find the nodes with room for a kind that job j may take, beside each other where they weigh as much; how many."""
+    """Write the rows of adjacent nodes of equal weight with room for a kind of job j to `beside`; return how many."""
     most, count, end, before = placing.by_copies[kind], np.int64(0), np.int64(-1), np.int64(0)
     for k in range(placing.rows.size):
         row = placing.rows[k]
@@ -84,7 +84,7 @@ def find_beside(placing, j, kind):
 
 @step
 def weight_of(placing, kind, room, node):
-    """Return what a node of which so much is left weighs for a kind."""
+    """Return the weight of a node for a kind, with these amounts left as `room`."""
     weight, gpus, most = placing.weight[node], placing.gpus[kind, 0], placing.gpus[kind, 1]
     if most > 0:
         weight -= min(room[gpus, node], most)
@@ -93,7 +93,7 @@ def weight_of(placing, kind, room, node):
 
 @step
 def best_beside(beside, need):
-    """Return which of the nodes with room beside each other so many copies fill best; -1 if none are left."""
+    """Return the row of adjacent nodes with room that `need` copies fill best; -1 if none is left."""
     best, best_has_all = np.int64(-1), False
     for k in range(beside.size):
         these = beside[k]
@@ -115,7 +115,7 @@ def best_beside(beside, need):
 
 @step
 def best_node(room, size, first, last, need):
-    """Return the smallest node in a row of those with room for all copies, or -1."""
+    """Return the smallest of the nodes ``first:last`` that has room for `need` copies, or -1."""
     found = np.int64(-1)
     for node in range(first, last):
         if room[node] >= need and (found < 0 or size[node] < size[found]):

@@ -1,10 +1,10 @@
-"""Chunks placed on the nodes of a machine that has several types of them.
+"""Places chunks on the nodes of a machine with several types of nodes.
 
-Each copy goes to the first node that has room for it (rule "chunks on nodes"). Beside this module `best_nodes` has the
-rows that it fills best, `own_nodes` the jobs that go on where they were, `placement` what loops call.
+Each copy goes to the first node with room for it (rule "chunks on nodes"). `best_nodes` places copies on the rows that
+they fill best, `own_nodes` puts preempted jobs back, and `placement` has the functions that loops call.
 
-Where no chunks are placed the place of `Placing` is None, for which numba leaves all of this out. Names of rules refer
-to docs/reference/simulator.md.
+Where no chunks are placed, `Placing` is None, so that numba leaves all of this out. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from parsim.engine.compile.compiled import routine, step
 
 NO_SHARE = np.int32(-1)
 STRETCH = 64  #: nodes of one type that are passed over together
-HEAVIER = 256  #: GPUs of a node that a weight outweighs, and one more
-#: Of a node without jobs: each share takes 1 of it, one of a job that has the node alone all.
+HEAVIER = 256  #: units of weight of a node for 1 of `NodeType.weight`; each GPU takes one off
+#: An amount of each node without jobs: a share takes 1 of it, the share of an exclusive job all.
 UNSHARED = np.int64(2**31)
 
-#: Copies of one kind that a job has on one node; `next` is its next share, or the next of those not in use.
+#: Copies of one kind that a job has on one node; `next` is its next share, or the next unused one.
 SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
 #: Nodes of one type in a row.
 ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
@@ -32,14 +32,14 @@ BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "tota
 
 
 class Placing(NamedTuple):
-    """V nodes of T types with R resources, in L rows, and K kinds of chunks that jobs ask for.
+    """V nodes of T types with R resources, in L rows, and K kinds of chunks of jobs' demands.
 
     The nodes and types of each partition stand together.
-    Where chunks are exclusive or scattered, what is idle has one row more, the last: what is left of `UNSHARED`.
+    Where chunks are exclusive or scattered, idle amounts have one row more, the last: what is left of `UNSHARED`.
     """
 
-    of: NDArray[np.int32]  # (n,): what each job asks for
-    first: NDArray[np.int64]  # where the kinds of each thing asked for begin
+    of: NDArray[np.int32]  # (n,): demand of each job
+    first: NDArray[np.int64]  # first kind of each demand
     count: NDArray[np.int64]  # (K,): copies of each kind
     amounts: NDArray[np.int64]  # (K, R): of each copy
     may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
@@ -50,13 +50,13 @@ class Placing(NamedTuple):
     type: NDArray[np.int32]  # (V,): of each node
     row: NDArray[np.int32]  # (V,): that each node is in
     idle: NDArray[np.int64]  # (R, V)
-    most: NDArray[np.int64]  # (R, L): no node of a row has more idle
+    most: NDArray[np.int64]  # (R, L): upper bounds of what a node of each row has idle
     idle_in_all: NDArray[np.int64]  # (R, T): on all nodes of each type
     then: NDArray[np.int64]  # (R, V): idle when the head job is to start
     then_in_all: NDArray[np.int64]  # (R, T)
     left: NDArray[np.int64]  # (R, V): of that, what the head job and those started behind it leave
     left_in_all: NDArray[np.int64]  # (R, T)
-    found: NDArray[np.int64]  # (K,): copies of each kind of the head job that nodes have room for then, each by itself
+    found: NDArray[np.int64]  # (K,): copies of the head job's kinds for which `then` has room, each by itself
     node: NDArray[np.int64]  # (n,): the first node of each job
     begin: NDArray[np.int64]  # (n,): where the kinds of each job begin in `on_types`
     on_types: NDArray[np.int64]  # (..., T): copies of each kind of each job on the nodes of each type
@@ -67,36 +67,36 @@ class Placing(NamedTuple):
     of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
     unused: NDArray[np.int64]  # (1,): the first share not in use
     changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
-    failed: NDArray[np.int64]  # (2, things asked for): after which of these each had no room, and none past the plan
-    in_service: Any  # (V,): nodes that no window takes while the job looked at runs; or None (rule "windows on nodes")
+    failed: NDArray[np.int64]  # (2, demands): `changes` when a job found no nodes, and none past the head job's start
+    in_service: Any  # (V,): nodes that no window takes while the job at its turn runs; or None ("windows on nodes")
     returns: Any  # (n,): whether a job goes on only on its own nodes (rule "same nodes again"), or None
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
     room: NDArray[np.int64]  # (V,): how many copies of a kind nodes have room for; (0,) without rule "rows of nodes"
-    size: NDArray[np.int64]  # (V,): by which nodes with room are compared; as long as `room`
+    size: NDArray[np.int64]  # (V,): sizes by which nodes with room are compared; as long as `room`
     beside: NDArray[np.void]  # (V,) BESIDE; as long as `room`
     fits: NDArray[np.bool_]  # (STRETCH,): whether each node of a row may have room for a copy of a kind, and
     fitting: NDArray[np.int64]  # (STRETCH + 1,): these nodes
-    by_copies: NDArray[np.int64]  # (K,): up to how many the copies there is room for count; 0 where idle cores do
+    by_copies: NDArray[np.int64]  # (K,): most copies that count as the size of a node; 0 if its idle cores are the size
     may_take: NDArray[np.bool_]  # (V,): whether no plan keeps the job off a node; as long as `room`
-    weight: NDArray[np.int64]  # (V,): `HEAVIER` times that of each node; as long as `room`
-    gpus: NDArray[np.int64]  # (K, 2): where GPUs are in what is idle, and up to how many make a node weigh less
+    weight: NDArray[np.int64]  # (V,): `HEAVIER` times the weight of each node; as long as `room`
+    gpus: NDArray[np.int64]  # (K, 2): row of GPUs in `idle`, and most GPUs that lower the weight of a node
 
 
 @step
 def kinds_of(placing, j):
-    """Return the kinds of chunks that job j asks for."""
+    """Return the kinds of chunks of job j."""
     return range(placing.first[placing.of[j]], placing.first[placing.of[j] + 1])
 
 
 @step
 def next_turn(placing):
-    """Let the nodes that are given from now on be those of another job, or of the head job."""
+    """Begin a turn: nodes that are given from now on go to another job, or to the head job's plan."""
     placing.turn[0] += 1
 
 
 @step
 def is_closed(in_service, node):
-    """Whether a window takes a node while the job looked at runs."""
+    """Whether a window takes a node while the job at its turn runs."""
     if in_service is None:
         return False
     return not in_service[node]
@@ -104,7 +104,7 @@ def is_closed(in_service, node):
 
 @step
 def copies_on(placing, kind, room, node, most):
-    """Return how many copies a node has room for, no more than `most`."""
+    """Return how many copies of a kind a node has room for, at most `most`."""
     if is_closed(placing.in_service, node):
         return np.int64(0)
     amounts = placing.amounts[kind]
@@ -133,7 +133,7 @@ def copies_on(placing, kind, room, node, most):
 
 @step
 def add_copies(placing, kind, room, in_all, node, copies):
-    """Add what copies take to the room of a node, and of all nodes of its type: one share, with its sign."""
+    """Add the amounts of a share of `copies`, negative to subtract, to the room of a node and the total of its type."""
     of_type = placing.type[node]
     if placing.alone.size > 0:
         share = UNSHARED if placing.alone[kind, of_type] else np.int64(1)
@@ -146,7 +146,7 @@ def add_copies(placing, kind, room, in_all, node, copies):
 
 @step
 def has_all(placing, j, in_all):
-    """Whether the nodes that may have copies together have enough of everything for each kind that job j asks for."""
+    """Whether the totals of the usable nodes suffice for each kind of job j, if it were the only kind."""
     for kind in kinds_of(placing, j):
         for r in range(in_all.shape[0]):
             missing = placing.count[kind] * placing.amounts[kind, r]
@@ -160,7 +160,7 @@ def has_all(placing, j, in_all):
 
 @routine
 def take_first_nodes(placing, j, past, anyway):
-    """Give each copy that job j asks for the first node with room for it, and unless `anyway` none if one has none."""
+    """Place each copy of job j on the first node with room, all or none unless `anyway`; return whether it did."""
     next_turn(placing)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
@@ -191,7 +191,7 @@ def take_first_nodes(placing, j, past, anyway):
 
 @step
 def find_fitting(placing, kind, room, row):
-    """Find the nodes of a row on which so much is left that a copy of a kind may have room; return how many."""
+    """Write the nodes of a row with enough amounts for a copy of a kind to `fitting`; return how many."""
     fits, m = placing.fits[: row.end - row.begin], np.int64(0)
     fits[:] = True
     for r in range(placing.amounts.shape[1]):
@@ -207,18 +207,18 @@ def find_fitting(placing, kind, room, row):
 
 @step
 def may_have(placing, j, kind, k):
-    """Whether a node of a row may have room for a copy of job j, by what is known."""
+    """Whether, by the bounds `most`, a node of row k may have room for a copy of a kind of job j."""
     may, resources = True, placing.amounts.shape[1]
     for r in range(resources):
         may &= placing.most[r, k] >= placing.amounts[kind, r]
-    if placing.alone.size > 0 and kind == placing.first[placing.of[j]]:  # others may be beside those of the job
+    if placing.alone.size > 0 and kind == placing.first[placing.of[j]]:  # other kinds may share nodes with this one
         may &= placing.most[resources, k] >= (UNSHARED if placing.alone[kind, placing.rows[k].type] else np.int64(1))
     return may
 
 
 @step
 def note_most(placing, k):
-    """Note what the nodes of a row have idle at most."""
+    """Set the bounds `most` of row k to the most that its nodes have idle."""
     row = placing.rows[k]
     for r in range(placing.most.shape[0]):
         most = np.int64(0)
@@ -229,7 +229,7 @@ def note_most(placing, k):
 
 @step
 def put(placing, j, kind, node, copies, past):
-    """Let job j have copies on a node."""
+    """Place copies of a kind of job j on a node."""
     add_copies(placing, kind, placing.idle, placing.idle_in_all, node, -copies)
     if past:
         add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
@@ -250,7 +250,7 @@ def put(placing, j, kind, node, copies, past):
 
 @step
 def take_turn(placing, j, kind, node):
-    """Note that job j was given a node, and whether it has it alone."""
+    """Record that job j was given a node in this turn, and whether it is exclusive."""
     if placing.alone[kind, placing.type[node]] and placing.turn_of[node] != placing.turn[0]:
         placing.nodes_alone[j, placing.type[node]] += 1
     placing.turn_of[node] = placing.turn[0]
@@ -258,7 +258,7 @@ def take_turn(placing, j, kind, node):
 
 @step
 def give_back(placing, j, past):
-    """Take all copies of job j from their nodes."""
+    """Remove all copies of job j from their nodes."""
     number = placing.of_job[j]
     placing.of_job[j] = NO_SHARE
     while number != NO_SHARE:
@@ -278,7 +278,7 @@ def give_back(placing, j, past):
 
 @step
 def forget(placing, j):
-    """Job j has been on no nodes."""
+    """Clear the copies and nodes of job j on each type."""
     for kind in kinds_of(placing, j):
         for t in range(placing.on_types.shape[1]):
             placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], t] = 0
@@ -289,7 +289,7 @@ def forget(placing, j):
 
 @step
 def leave_chunks(placing, j):
-    """Job j has ended."""
+    """Free the nodes of job j, which has ended."""
     if placing is not None:
         placing.changes[0] += 1
         give_back(placing, j, False)
@@ -297,7 +297,7 @@ def leave_chunks(placing, j):
 
 @step
 def add_shares(placing, j, end, room, in_all, sign):
-    """Add the shares of job j up to `end`, behind them, to the room of their nodes, or take them from it."""
+    """Add the shares of job j before share `end` to the room of their nodes, or subtract them."""
     number = placing.of_job[j]
     while number != end:
         share = placing.shares[number]
@@ -308,7 +308,7 @@ def add_shares(placing, j, end, room, in_all, sign):
 
 @step
 def copy(placing, p, to, room):
-    """Overwrite one room of the nodes of partition p by another."""
+    """Copy `room` of the nodes of partition p to another."""
     first, last = np.uint64(placing.nodes_from[p]), np.uint64(placing.nodes_from[p + 1])
     for r in range(room.shape[0]):
         for node in range(first, last):  # without a sign, so that several are copied at once
@@ -317,7 +317,7 @@ def copy(placing, p, to, room):
 
 @step
 def copy_in_all(placing, p, to, in_all):
-    """Overwrite the room of all nodes of each type of partition p by another."""
+    """Copy the totals of the types of partition p to others."""
     types = in_all.shape[1] // (placing.nodes_from.size - 1)
     for r in range(in_all.shape[0]):
         for t in range(p * types, (p + 1) * types):
@@ -326,7 +326,7 @@ def copy_in_all(placing, p, to, in_all):
 
 @step
 def count_copies(placing, j, node, sign):
-    """Add the copies that job j asks for, and that a node has room for then, to those found."""
+    """Add the copies of job j's kinds for which a node has room in `then` to `found`, or subtract them."""
     for kind in kinds_of(placing, j):
         if placing.may_use[kind, placing.type[node]]:
             placing.found[kind] += sign * copies_on(placing, kind, placing.then, node, placing.count[kind])

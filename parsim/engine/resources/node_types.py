@@ -1,7 +1,7 @@
-"""What jobs take of nodes of several types, as totals of each resource of each type.
+"""The amounts that jobs take of nodes of several types, as totals of each resource of each type.
 
-Where nodes are all alike the place of `NodeTypes` is None, for which numba leaves all of this out. Names of rules refer
-to docs/reference/simulator.md.
+Where nodes are all alike, `NodeTypes` is None, so that numba leaves all of this out. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from parsim.engine.resources.running import available
 
 
 class NodeTypes(NamedTuple):
-    """P partitions with nodes of several types, of D totals each: of each resource of each type.
+    """P partitions with D totals each, of each resource of each type of nodes; and the A places of jobs on them.
 
     A job has places on the nodes of its queue's partition (rule "partitions by type"), or of all the machine.
     """
 
-    of: NDArray[np.int32]  # (n,): what each job asks for
-    first: NDArray[np.int64]  # where the places of each thing asked for begin in `amounts`
+    of: NDArray[np.int32]  # (n,): demand of each job
+    first: NDArray[np.int64]  # first place of each demand in `amounts`
     amounts: NDArray[np.int64]  # (A, D)
     partition: NDArray[np.int64]  # (A,): of each place
     taken: NDArray[np.int64]  # (n,): the place of each running job
@@ -34,7 +34,7 @@ class NodeTypes(NamedTuple):
 
 @step
 def goes_back(returns, j):
-    """Whether job j goes on only where it was."""
+    """Whether job j, which was preempted, goes on only where it was."""
     if returns is None:
         return False
     return returns[j]
@@ -42,7 +42,7 @@ def goes_back(returns, j):
 
 @step
 def places_of(types, j):
-    """Return the first place of job j, and the one behind its last."""
+    """Return the first place of job j, and the one after its last."""
     if goes_back(types.returns, j):
         return types.taken[j], types.taken[j] + 1
     return types.first[types.of[j]], types.first[types.of[j] + 1]
@@ -50,7 +50,7 @@ def places_of(types, j):
 
 @step
 def first_fitting(types, j, idle, left):
-    """Return the first place of job j that both have, or -1."""
+    """Return the first place of job j that fits in `idle` and in `left`, or -1."""
     first, end = places_of(types, j)
     for row in range(first, end):
         fits = True
@@ -63,9 +63,9 @@ def first_fitting(types, j, idle, left):
 
 @step
 def take_nodes(types, j, p, past):
-    """Let job j take what it needs of the nodes of partition p, if it may (rule "start at a place").
+    """Take the first place of job j that fits on partition p; return whether one does (rule "start at a place").
 
-    With `past` it runs past the start of the list's head job.
+    With `past` the job runs past the start of the list's head job.
     """
     if types is None:
         return True
@@ -82,7 +82,7 @@ def take_nodes(types, j, p, past):
 
 @step
 def hold_nodes(types, j, p, row):
-    """Let job j have one of its places on partition p."""
+    """Take a place, a row of `amounts`, on partition p for job j."""
     types.taken[j] = row
     idle = types.idle[p]
     for d in range(idle.size):
@@ -91,7 +91,7 @@ def hold_nodes(types, j, p, row):
 
 @step
 def resume_nodes(types, j, p):
-    """Let job j have what it runs on when the simulation begins (rule "places of a state")."""
+    """Take the place of job j, which runs when the simulation begins (rule "places of a state")."""
     if types is None:
         return
     row = first_fitting(types, j, types.idle[p], types.idle[p])
@@ -101,7 +101,7 @@ def resume_nodes(types, j, p):
 
 @step
 def leave_nodes(types, j, p):
-    """Job j, which ran on partition p, has ended."""
+    """Free the place of job j, which has ended, on partition p."""
     if types is None:
         return
     idle = types.idle[p]
@@ -111,7 +111,7 @@ def leave_nodes(types, j, p):
 
 @step
 def has_place(types, j, p, past):
-    """Whether job j may take what it needs of the nodes of partition p (rule "start at a place")."""
+    """Whether a place of job j fits on partition p now (rule "start at a place")."""
     if types is None:
         return True
     return first_fitting(types, j, types.idle[p], types.left[p] if past else types.idle[p]) >= 0
@@ -119,7 +119,7 @@ def has_place(types, j, p, past):
 
 @step
 def lend_nodes(types, j, p, past, sign):
-    """Add what running job j has to what is idle, or undo that; with `past` it would run past the head job's start."""
+    """Add the place of running job j to idle amounts, or undo that; `past`: it runs past the head job's start."""
     if types is None:
         return
     for d in range(types.idle.shape[1]):
@@ -131,7 +131,7 @@ def lend_nodes(types, j, p, past, sign):
 
 @step
 def stop_on_types(types, j, p, past, returns):
-    """Running job j is preempted."""
+    """Free the place of running job j, which is preempted; `returns`: it will go on only there."""
     if types is None:
         return
     lend_nodes(types, j, p, past, 1)
@@ -140,7 +140,7 @@ def stop_on_types(types, j, p, past, returns):
 
 @routine
 def plan_nodes(s, types, p, now):
-    """Find when the head job of list p has all that it takes, and what it leaves then (rule "planned place")."""
+    """Find the shadow time of list p's head job, and the amounts `left` by its place then (rule "planned place")."""
     if types is None:
         return
     partition, running, bits = s.partitions[p], s.running, s.settings.bits

@@ -15,7 +15,7 @@ from parsim.engine.simulation import step
 NO_SHARE = np.int32(-1)
 STRETCH = 64  #: nodes looked at together, since on a full machine few have anything idle
 
-#: Cores that a job takes of each of some nodes in a row; `next` is its next share, or the next of those not in use.
+#: Cores that a job takes of each of `nodes` nodes from `node` on; `next` is its next share, or the next unused one.
 SHARE = np.dtype([("node", np.int32), ("nodes", np.int32), ("cores", np.int32), ("next", np.int32)], align=True)
 
 
@@ -23,7 +23,7 @@ class Nodes(NamedTuple):
     """The nodes, partition by partition; V of them."""
 
     first_node: NDArray[np.int64]  # (P + 1,): of each partition
-    idle: NDArray[np.int32]  # (V,): cores of each node
+    idle: NDArray[np.int32]  # (V,): idle cores of each node
     first: NDArray[np.int32]  # (n,): the first share of each running job, or `NO_SHARE`
     shares: NDArray[np.void]  # SHARE
     unused: NDArray[np.int64]  # (1,): the first share not in use
@@ -31,7 +31,7 @@ class Nodes(NamedTuple):
 
 @step
 def add(to, cores, sign):
-    """Add the cores of some nodes, or take them away."""
+    """Add `cores` of each node to those of `to`, or subtract them."""
     for node in range(to.size):
         to[node] += sign * cores[node]
 
@@ -47,7 +47,7 @@ def total(cores):
 
 @step
 def take_first(most, need, taken):
-    """Set what is `taken` of each of some nodes: of the first ones as many cores as may be; return what is missing."""
+    """Set the cores `taken` of each node, first nodes first, up to `most`; return how many of `need` are missing."""
     for begin in range(0, most.size, STRETCH):
         here = most[begin : begin + STRETCH]
         there = taken[begin : begin + STRETCH]
@@ -64,7 +64,7 @@ def take_first(most, need, taken):
 
 @step
 def occupy(nodes, j, offset, taken):
-    """Job j takes these cores of the nodes from `offset` on until it ends."""
+    """Give job j the cores `taken` of each node from node `offset` on, until it ends."""
     last = NO_SHARE
     for begin in range(0, taken.size, STRETCH):
         if total(taken[begin : begin + STRETCH]) == 0:
@@ -91,7 +91,7 @@ def occupy(nodes, j, offset, taken):
 
 @step
 def occupy_node(nodes, j, node, cores):
-    """Job j takes cores of one node."""
+    """Give job j cores of one node, until it ends."""
     nodes.idle[node] -= cores
     number = np.int32(nodes.unused[0])
     share = nodes.shares[number]
@@ -105,7 +105,7 @@ def occupy_node(nodes, j, node, cores):
 
 @step
 def add_shares(nodes, j, idle):
-    """Add the cores of each node that job j takes to what is `idle`."""
+    """Add the cores of each node that job j has to `idle`."""
     number = nodes.first[j]
     while number != NO_SHARE:
         share = nodes.shares[number]
@@ -117,7 +117,7 @@ def add_shares(nodes, j, idle):
 
 @step
 def vacate(nodes, j):
-    """Job j has ended: its cores are idle again."""
+    """Free the cores of job j, which has ended."""
     add_shares(nodes, j, nodes.idle)
     number = nodes.first[j]
     nodes.first[j] = NO_SHARE

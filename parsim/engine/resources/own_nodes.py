@@ -1,6 +1,6 @@
-"""Jobs that are preempted on nodes, and go on where they were (rule "same nodes again").
+"""Frees nodes of preempted jobs, and puts jobs back that go on where they were (rule "same nodes again").
 
-Numbers refer to docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from parsim.engine.resources.chunks import NO_SHARE, UNSHARED, add_copies, add_s
 
 @step
 def has_share(placing, share, room):
-    """Whether there is room for a share on its node, beside those of its job that were given theirs in this turn."""
+    """Whether a share has room on its node, beside shares of its job that were put there in this turn."""
     kind, node = np.int64(share.kind), np.int64(share.node)
     amounts = placing.amounts[kind]
     if placing.alone.size > 0:
@@ -31,7 +31,7 @@ def has_share(placing, share, room):
 
 @step
 def take_own_nodes(placing, j, room, in_all):
-    """Take the shares of job j, which was preempted, from the room of their nodes, if there is enough for all."""
+    """Subtract the shares of preempted job j from the room of their nodes, all or none; return whether all fit."""
     next_turn(placing)
     number = placing.of_job[j]
     while number != NO_SHARE:
@@ -48,7 +48,7 @@ def take_own_nodes(placing, j, room, in_all):
 
 @seldom
 def go_back(placing, j, past):
-    """Let job j, which was preempted, have its own nodes again, if it may start (rule "same nodes again")."""
+    """Put preempted job j back on its nodes, if it may start; return whether it may (rule "same nodes again")."""
     if not take_own_nodes(placing, j, placing.idle, placing.idle_in_all):
         return False
     if past and not take_own_nodes(placing, j, placing.left, placing.left_in_all):
@@ -59,7 +59,7 @@ def go_back(placing, j, past):
 
 @step
 def lend_chunks(placing, j, past, sign):
-    """Add what job j has to what is idle, or undo that; with `past` it would run past the head job's start."""
+    """Add the chunks of job j to idle amounts, or undo that; `past`: it runs past the head job's start."""
     if placing is None:
         return
     lend_shares(placing, j, past, sign)
@@ -67,7 +67,7 @@ def lend_chunks(placing, j, past, sign):
 
 @seldom
 def lend_shares(placing, j, past, sign):
-    """Add what job j has to the room of its nodes, or take it from there."""
+    """Do as `lend_chunks`, where chunks are placed."""
     add_shares(placing, j, NO_SHARE, placing.idle, placing.idle_in_all, sign)
     if past:
         add_shares(placing, j, NO_SHARE, placing.left, placing.left_in_all, sign)
@@ -82,7 +82,7 @@ def lend_shares(placing, j, past, sign):
 
 @step
 def stop_on_nodes(placing, j, past, returns):
-    """Running job j is preempted; if it `returns`, it will have the same nodes again."""
+    """Free the nodes of running job j, which is preempted; if it `returns`, it keeps its shares for its next run."""
     if placing is None:
         return
     placing.changes[0] += 1

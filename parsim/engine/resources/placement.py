@@ -1,4 +1,4 @@
-"""Jobs whose chunks are placed on nodes: which may start, where those run that begin so, and the head job's plan.
+"""Starts, resumes and plans jobs whose chunks are placed on nodes; the functions that loops call.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -32,7 +32,7 @@ from parsim.engine.resources.running import available
 
 @step
 def place_chunks(placing, j, p, past):
-    """Place job j on partition p, if it may start, with `past` beyond the head job's start (rule "start on nodes")."""
+    """Place job j on partition p if it fits, with `past` also beside the head job; whether (rule "start on nodes")."""
     if placing is None:
         return True
     if goes_back(placing.returns, j):
@@ -59,7 +59,7 @@ def can_be_placed(placing, j, p, past):
 
 @seldom
 def has_nodes(placing, j, p, past):
-    """Whether there are nodes for job j."""
+    """Whether there are nodes for job j: place it, and undo that."""
     if goes_back(placing.returns, j):
         found = go_back(placing, j, past)
         if found:
@@ -76,7 +76,7 @@ def has_nodes(placing, j, p, past):
 
 @step
 def resume_chunks(placing, j, p):
-    """Let job j have what it runs on when the simulation begins (rules "nodes of a state" and "named nodes")."""
+    """Place job j, which runs when the simulation begins (rules "nodes of a state" and "named nodes")."""
     if placing is None:
         return
     first = np.searchsorted(placing.named[:, 0], j)
@@ -91,7 +91,7 @@ def resume_chunks(placing, j, p):
 
 @routine
 def take_named_nodes(placing, j, first):
-    """Let job j have its copies on the nodes that are named for it from `first` on, as far as there is room."""
+    """Place copies of job j on the nodes in its rows of `named`, from row `first` on, as far as there is room."""
     next_turn(placing)
     for kind in kinds_of(placing, j):
         need, cores = placing.count[kind], placing.amounts[kind, 0]
@@ -111,7 +111,7 @@ def take_named_nodes(placing, j, first):
 
 @routine
 def plan_chunks(s, placing, p, now):
-    """Find when and where the head job of list p can be placed, and what it leaves then (rule "planned nodes")."""
+    """Find the shadow time and nodes of list p's head job, and the room `left` beside it (rule "planned nodes")."""
     if placing is None:
         return
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
@@ -144,7 +144,7 @@ def plan_chunks(s, placing, p, now):
 
 @seldom
 def plan_own_nodes(s, placing, p, instant):
-    """Find when the preempted head job of list p has its own nodes, from an instant on (rule "same nodes again")."""
+    """Find the shadow time, from `instant` on, of a head job that was preempted, on its nodes ("same nodes again")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
     low = (np.int64(1) << bits) - 1
     j = partition.head_job
@@ -166,7 +166,7 @@ def plan_own_nodes(s, placing, p, instant):
 
 @step
 def room_for(placing, kind):
-    """Return for how many copies of a kind nodes have room then."""
+    """Return for how many copies of a kind nodes have room in `then`."""
     found = np.int64(0)
     for k in range(placing.rows.size):
         row = placing.rows[k]
@@ -178,7 +178,7 @@ def room_for(placing, kind):
 
 @step
 def find_more(placing, j, other):
-    """Add what another job has to what is idle then, and to the copies found those of job j that it makes room for."""
+    """Add what another job has to `then`, and the copies of job j that get room by it to `found`."""
     number = placing.of_job[other]
     while number != NO_SHARE:
         share = placing.shares[number]
@@ -191,7 +191,7 @@ def find_more(placing, j, other):
 
 @routine
 def hold_chunks(placing, j, p):
-    """Let the head job of list p have its nodes of what is idle then, if it can be placed; what it leaves is left."""
+    """Place the head job of list p in the room `then`, and set `left` to the rest; return whether it has nodes."""
     for kind in kinds_of(placing, j):
         if placing.found[kind] < placing.count[kind]:
             return False

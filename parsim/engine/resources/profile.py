@@ -1,9 +1,9 @@
 """Idle cores over time, and where a job fits in them.
 
-A step function: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last one lasts for ever
-with every core idle, since every expected end lies before it, so every search ends. Loops count without a sign: the
-compiler then need not provide for entries counted from the end, and moves several at once, five times as fast. Where it
-is known only in the run how far, it cannot, and `memmove` is called, whose bounds numba does not check.
+A step function: segment `k` begins at ``times[k]`` and has ``free[k]`` idle cores. The last segment never ends, and all
+cores are idle in it, since every expected end lies before, so every search ends. Loop counters are unsigned: then the
+compiler need not provide for negative indices, and moves several entries at once, five times as fast. It cannot where
+the distance of a move is a variable; there `memmove` is called, whose bounds numba does not check.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ STRETCH = np.uint64(8)  # segments that are looked at together
 
 
 class Profile(NamedTuple):
-    """The segments; functions take and return how many there are."""
+    """The segments; functions take and return their number, `size`."""
 
     times: NDArray[np.int64]
     free: NDArray[np.int64]
 
 
-#: From this instant on so many more cores idle, or fewer; `change_at` fills the fields that are its own.
+#: A change of idle cores from an instant on; `change_at` fills the fields with comments.
 RISE = np.dtype(
     [
         ("instant", np.int64),
         ("cores", np.int64),
-        ("at", np.int64),  #: first segment at or behind it
-        ("first", np.int64),  #: first segment at or behind it that stays
-        ("by", np.int64),  #: how many places those move
-        ("idle", np.int64),  #: cores from it on where a segment is to begin there, else NEVER
+        ("at", np.int64),  #: first segment at or after the instant
+        ("first", np.int64),  #: first segment at or after the instant that is kept
+        ("by", np.int64),  #: places by which it and the next segments move
+        ("idle", np.int64),  #: idle cores of a segment to insert at the instant, else NEVER
     ],
     align=True,
 )
@@ -43,7 +43,7 @@ RISE = np.dtype(
 
 @step
 def copy_profile(to, profile, size):
-    """Overwrite one step function by another; return the size."""
+    """Copy a step function `to` another; return the size."""
     for k in range(size):
         to.times[k] = profile.times[k]
         to.free[k] = profile.free[k]
@@ -69,7 +69,7 @@ def _bisect(profile, low, high, instant):
 
 @step
 def find_near(profile, size, at, instant):
-    """Return the same as `find_segment`, sooner where segment `at` is not far from it."""
+    """Do as `find_segment`, faster if the result is near segment `at`."""
     times = profile.times
     low = high = min(at, size - 1)
     stride = np.int64(1)
@@ -95,7 +95,7 @@ def fit(profile, size, first, need, length, limit):
     Returns
     -------
     i, j : int
-        The job begins with segment `i` and uses those before `j`; -1 where it cannot begin before `limit`.
+        The job begins with segment `i` and covers those before `j`; -1 if it cannot begin before `limit`.
     """
     times, free = profile
     i, last = np.uint64(first), np.uint64(size)
@@ -152,7 +152,7 @@ def reserve(profile, size, i, j, need, length):
 
 @routine
 def change(profile, size, begin, end, cores):
-    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end); return the size, neighbours different."""
+    """Add `cores` idle cores (or take ``-cores``) throughout [begin, end), and join equal segments; return the size."""
     times, free = profile
     i = find_segment(profile, size, begin)
     if i == size or times[i] > begin:
@@ -171,14 +171,14 @@ def change(profile, size, begin, end, cores):
 
 @routine
 def _join(profile, size, at):
-    """Let segment `at` be part of the one before it."""
+    """Join segment `at` to the one before it."""
     _shift(profile, at + 1, size, -1)
     return size - 1
 
 
 @routine
 def forget(profile, size, now):
-    """Let the function begin at `now`, at or after its begin; return the size."""
+    """Drop what is before `now`, which is not before the first segment; return the size."""
     past = 0
     while past + 1 < size and profile.times[past + 1] <= now:
         past += 1
@@ -190,17 +190,17 @@ def forget(profile, size, now):
 
 @step
 def set_rise(rises, k, instant, cores):
-    """Note a rise."""
+    """Set a rise to a change of idle cores from an instant on."""
     rises[k].instant = instant
     rises[k].cores = cores
 
 
 @step
 def change_at(profile, size, rises, at):
-    """Let more cores idle, or fewer, from each of a few instants on; return the size, neighbours different.
+    """Apply a few rises of idle cores, and join equal segments; return the size. No segment moves more than once.
 
-    No segment moves more than once. Each instant is after the one before, the first near segment `at` and not before
-    the function begins, the last not after its last segment does. No rise is 0, and their sum is.
+    The instants ascend, from one near segment `at` and not before the first segment, to one not after the begin of the
+    last. No rise is 0, and their sum is 0.
     """
     times, free = profile
     count = rises.size
@@ -224,7 +224,7 @@ def change_at(profile, size, rises, at):
         if level != 0:
             for m in range(np.uint64(rises[k].first), np.uint64(rises[k + 1].at)):
                 free[m] += level
-    # What comes forward, from the first on, before what goes back, from the last on.
+    # First moves to the front, from the first on; then moves to the back, from the last on.
     for k in range(count):
         if rises[k].by < 0:
             _shift(profile, rises[k].first, rises[k + 1].at if k + 1 < count else size, rises[k].by)
@@ -241,13 +241,13 @@ def change_at(profile, size, rises, at):
 
 @step
 def segment_of(profile, size, rise):
-    """Return the segment that the instant of a rise is in, after `change_at`."""
+    """Return the segment that has the instant of a rise, after `change_at`."""
     at = rise.first + rise.by
     return at if at < size and profile.times[at] == rise.instant else at - 1
 
 
 @step
 def _shift(profile, first, behind, by):
-    """Move the segments first..behind-1 by so many places."""
+    """Move the segments first..behind-1 by `by` places."""
     memmove(profile.times, first + by, first, behind - first)
     memmove(profile.free, first + by, first, behind - first)

@@ -1,4 +1,4 @@
-"""The running jobs by expected end, the shadow time they give, and the heaps of the event loops.
+"""Running jobs by expected end, the instants at which cores are idle, and the heaps of the event loops.
 
 A key is an instant in its high bits and a job in its `bits` low ones, so that keys sort by instant. The running jobs of
 a partition are ``running.keys[first:first + count]``, ascending by expected end, with their cores beside them.
@@ -16,7 +16,7 @@ STRETCH = np.uint64(32)  # running jobs that are passed over together
 
 @step
 def last_instant(bits):
-    """Return the latest instant at which a job may start: its end is still below the highest bit of a key."""
+    """Return the latest instant at which a job may start, so that its end fits a key."""
     return (np.int64(1) << (62 - bits)) - LONGEST - 1
 
 
@@ -54,7 +54,7 @@ def pop_key(heap, size):
 
 @step
 def remove_key(heap, size, key):
-    """Remove a key of the binary min-heap ``heap[:size]``, which must be there: it rises to the top, and is popped."""
+    """Remove a key, which must be there, from the binary min-heap ``heap[:size]``: move it to the top, and pop it."""
     i = np.uint64(0)
     while heap[i] != key:
         i += ONE
@@ -68,7 +68,7 @@ def remove_key(heap, size, key):
 
 @step
 def sift(heap, root, size, goes_before, context):
-    """Restore the heap ``heap[:size]`` below `root`; its top `goes_before` all others."""
+    """Restore the heap ``heap[:size]`` below `root`; `goes_before` orders it, the first at the top."""
     if root >= size:
         return
     top = heap[root]
@@ -86,7 +86,7 @@ def sift(heap, root, size, goes_before, context):
 
 @step
 def add_running(running, first, count, key, cores):
-    """Insert a job that starts."""
+    """Insert a job that starts among ``first:first + count`` by its key."""
     begin = np.uint64(first)
     end = begin + np.uint64(count)
     i = end
@@ -104,7 +104,7 @@ def add_running(running, first, count, key, cores):
 
 @step
 def remove_running(running, first, count, key):
-    """Take out the job with this key, which must be there."""
+    """Remove the job with this key, which must be there."""
     i = np.uint64(first)
     end = i + np.uint64(count) - ONE
     length = np.uint64(count)
@@ -124,7 +124,7 @@ def remove_running(running, first, count, key):
 
 @seldom
 def move_up(running, begin, end):
-    """Move the entries ``begin:end`` one place up: of one column after the other, several at a time."""
+    """Move the entries ``begin:end`` one place up, column by column, so that several move at once."""
     k = end
     while k > begin:
         running.keys[k] = running.keys[k - ONE]
@@ -137,7 +137,7 @@ def move_up(running, begin, end):
 
 @seldom
 def move_down(running, begin, end):
-    """Move the entries behind `begin` up to `end` one place down."""
+    """Move the entries after `begin` up to `end`, inclusive, one place down."""
     for k in range(begin, end):
         running.keys[k] = running.keys[k + ONE]
     for k in range(begin, end):
@@ -146,7 +146,7 @@ def move_down(running, begin, end):
 
 @step
 def first_instant(running, first, count, free, need, now, bits):
-    """First instant from `now` on at which `need` cores, no more than there are, are idle by the expected ends."""
+    """Return the first instant from `now` on at which `need` cores, at most all, are idle by expected ends."""
     instant = now
     i = np.uint64(first)
     end = i + np.uint64(count)
@@ -163,7 +163,7 @@ def first_instant(running, first, count, free, need, now, bits):
 
 @seldom
 def far_instant(running, i, end, need, bits):
-    """Return at which of the expected ends ``i:end`` so many cores more are idle."""
+    """Return the first expected end of the jobs ``i:end`` by which `need` cores of them are idle."""
     while i + STRETCH <= end:
         more = cores_of_stretch(running, i)
         if more >= need:
@@ -178,7 +178,7 @@ def far_instant(running, i, end, need, bits):
 
 @step
 def available(running, first, count, free, instant, bits):
-    """Cores idle at `instant`, counting every running job whose expected end is at or before it."""
+    """Return the cores idle at `instant`, with those of every job whose expected end is at or before it."""
     i = np.uint64(first)
     end = i + np.uint64(count)
     idle = np.int64(free)
@@ -193,7 +193,7 @@ def available(running, first, count, free, instant, bits):
 
 @step
 def cores_of_stretch(running, i):
-    """Return the cores of `STRETCH` running jobs from entry i on, which the compiler adds up several at a time."""
+    """Return the sum of the cores of `STRETCH` running jobs from entry i on; the compiler adds several at once."""
     total = np.int64(0)
     for k in range(STRETCH):
         total += running.cores[i + k]

@@ -1,8 +1,8 @@
-"""What nodes of several types have while some are out of service, or kept for some jobs.
+"""Starts and plans jobs on nodes of several types while some nodes are out of service, or kept for some jobs.
 
-Where there are no such windows the place of `TypedWindows` is None, for which numba leaves all of this out. Beside head
-jobs of queues `parsim.engine.plans.queue_head_jobs.HeadJobs` takes its place, also of cores alone. Names of rules refer
-to docs/reference/simulator.md.
+Without such windows `TypedWindows` is None, so that numba leaves all of this out. With head jobs of queues
+`parsim.engine.plans.queue_head_jobs.HeadJobs` takes its place, also for cores alone. Names of rules refer to
+docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from parsim.engine.starts import startable_cores
 
 
 class TypedWindows(NamedTuple):
-    """W windows on P partitions of D totals each, or of V nodes in all; S instants at which what is idle may change."""
+    """W windows on P partitions of D totals each, or of V nodes in all; S instants at which idle amounts may change."""
 
-    exempt: NDArray[np.bool_]  # (G, n): whether a job may use what windows of a kind take
-    takes: NDArray[np.int64]  # (W, D): what each takes of the partition whose list is visited, from others
+    exempt: NDArray[np.bool_]  # (G, n): whether windows for a group are for a job
+    takes: NDArray[np.int64]  # (W, D): amounts that each window takes from other jobs, on the partition that is visited
     times: NDArray[np.int64]  # (S,), and
     free: NDArray[np.int64]  # (S * D,): see `parsim.engine.resources.amounts`
 
 
 @step
 def is_for(s, windows, k, j):
-    """Whether job j may use what window k takes."""
+    """Whether window k is for job j, which may use its nodes."""
     members = s.outages.windows[k].members
     return members >= 0 and windows.exempt[members, j]
 
 
 @step
 def begin_visit(s, windows, types, p, now):
-    """Write what is idle over time, of totals, beside the windows known now; return the number of instants."""
+    """Write the totals idle over time, beside the windows known now; return the number of instants."""
     s.partitions[p].shadow = NEVER
     if types is None:
         return np.int64(0)
@@ -50,7 +50,7 @@ def begin_visit(s, windows, types, p, now):
 
 @step
 def idle_in_service(s, windows, types, p, now):
-    """Write what is idle over time of what the windows known now do not take; return the number of instants."""
+    """Write amounts idle over time, less those that windows known now take; return the number of instants."""
     size = idle_over_time(s, types, windows, p, now)
     for k in range(windows.takes.shape[0]):
         window = s.outages.windows[k]
@@ -62,7 +62,7 @@ def idle_in_service(s, windows, types, p, now):
 
 @step
 def take_of_others(s, windows, types, k, p, now):
-    """Let window k take what those that may use it, and ran before this pass, do not have (rule "windows of users")."""
+    """Let window k take amounts that its jobs, running before this pass, do not have (rule "windows of users")."""
     window, takes, partition = s.outages.windows[k], windows.takes[k], s.partitions[p]
     bits = s.settings.bits
     low = (np.int64(1) << bits) - 1
@@ -79,7 +79,7 @@ def take_of_others(s, windows, types, k, p, now):
 
 @step
 def give_back(s, types, windows, size, j, now, sign):
-    """Add to what is idle what windows take that job j may use, or undo that."""
+    """Add the amounts of windows for job j to those idle over time, or undo that."""
     if windows.exempt.shape[0] == 0:
         return
     for k in range(windows.takes.shape[0]):
@@ -90,7 +90,7 @@ def give_back(s, types, windows, size, j, now, sign):
 
 @step
 def take_place(s, windows, types, size, j, p, now):
-    """Let job j take a place, if it may now; return whether, and the number of instants (rule "windows by totals")."""
+    """Take a place of job j, if it may start; return whether, and the number of instants (rule "windows by totals")."""
     if types is None:
         return True, size
     until = now + s.jobs[j].walltime
@@ -122,7 +122,7 @@ def plan_place(s, windows, types, size, j, p, now):
 
 @step
 def find_in_service(s, windows, placing, j, begin, until, now):
-    """Set which nodes no known window that job j may not use takes in [begin, until) (rule "windows on nodes")."""
+    """Set `in_service`: nodes without a known window in [begin, until) that is not for job j ("windows on nodes")."""
     for node in range(placing.in_service.size):
         placing.in_service[node] = True
     for k in range(s.outages.windows.size):
@@ -136,7 +136,7 @@ def find_in_service(s, windows, placing, j, begin, until, now):
 
 @step
 def take_nodes_in_service(s, windows, placing, j, p, now):
-    """Place job j on nodes that are in service while it runs, if it may start now (rule "windows on nodes")."""
+    """Place job j on nodes in service while it runs, if it may start now; return whether ("windows on nodes")."""
     if placing is None:
         return True
     until = now + s.jobs[j].walltime
@@ -151,7 +151,7 @@ def take_nodes_in_service(s, windows, placing, j, p, now):
 
 @routine
 def plan_in_service(s, windows, placing, j, p, now):
-    """Find when and where head job j of list p has nodes in service all along; if ever (rule "windows on nodes")."""
+    """Find the shadow time of head job j of list p, on nodes in service while it runs; whether ("windows on nodes")."""
     if placing is None:
         return True
     partition, running, bits = s.partitions[p], s.running, s.settings.bits

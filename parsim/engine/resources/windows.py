@@ -1,4 +1,4 @@
-"""Cores that are out of service for a while, as kernels that keep a profile of idle cores see them.
+"""Windows in which cores are out of service, and their changes to a profile of idle cores.
 
 Names of rules refer to docs/reference/simulator.md.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsim.engine.resources.profile import change
 from parsim.engine.simulation import NEVER, routine, step
 
-UNKNOWN_END = np.int64(2**60)  #: after all that is known to end, and sums of it with durations are int64
+UNKNOWN_END = np.int64(2**60)  #: after all known ends; sums with durations are int64
 
 #: A window: `known_end` is its end or, where that is not known, `UNKNOWN_END`.
 WINDOW = np.dtype(
@@ -32,34 +32,34 @@ class Outages(NamedTuple):
     """All windows of a simulation."""
 
     windows: NDArray[np.void]  # (W,) WINDOW, ascending by begin
-    #: (W, V): cores that each takes of each node; nodes not told apart are one of a partition. Where totals of several
-    #: types count, (W, P * D): all that each takes of each partition.
+    #: (W, V): cores that each window takes of each node; where nodes are not told apart, a partition is one node. Where
+    #: totals of several types count, (W, P * D): amounts that each window takes of each partition.
     taken: NDArray[np.int64]
-    instants: NDArray[np.int64]  # at which windows become known or end
+    instants: NDArray[np.int64]  # instants at which windows become known or end, ascending
 
 
 @step
 def is_known(window, now):
-    """Whether a window counts now (rule "windows as plans")."""
+    """Whether a window is known now, and has not ended (rule "windows as plans")."""
     return window.known_from <= now < window.end
 
 
 @step
 def next_instant(instants, passed):
-    """Return the next instant at which windows become known or end, or NEVER."""
+    """Return the first of `instants` after those `passed`, or NEVER."""
     return instants[passed] if passed < instants.size else NEVER
 
 
 @routine
 def apply_windows(profile, size, windows, taken, before, now):
-    """Let a profile that begins at `now` have the changes of windows since `before` (rule "windows as plans").
+    """Apply to a profile from `now` on the windows that became known or ended since `before` ("windows as plans").
 
     Returns
     -------
     size : int
         Of the profile.
     changed : bool
-        Whether more is known than was before.
+        Whether any did.
     """
     changed = False
     for k in range(windows.size):
