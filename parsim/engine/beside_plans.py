@@ -57,7 +57,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
     order = (s, kind, now)
     size = begin_visit(s, heads, placed, windows, p, now)
     x, m = np.int64(0), begin_turns(s, first, last)
-    # Unless all matter, candidates are the jobs within bounds and, of those that can be head jobs, the first.
+    # Unless all matter, candidates are the jobs within bounds, and the first of the jobs that can be head jobs.
     few = partition.waiting <= (MANY if is_sorted else BLOCK)
     all_matter = settings.track_held or not settings.backfill or few or has_many(heads, placed)
     bounds = bounds_of(s, plans, heads, size, p, all_matter, now)
@@ -232,7 +232,7 @@ def has_depth(heads):
 def keep(s, plans, heads, size, m, p, is_sorted, now):
     """Keep those of the first m candidates that may start beside the plans of all head jobs; return how many."""
     if heads is not None:
-        if is_sorted:  # their turns cost no more
+        if is_sorted:  # a turn costs no more than this check
             return m
         return queue_head_jobs.keep_fitting(s, s.node_types, heads, size, m, now)
     return keep_candidates(s, plans, p, m, now)

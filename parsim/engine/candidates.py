@@ -64,7 +64,7 @@ def find_all_candidates(s, v, head):
 def find_candidates(s, v, head, fresh, now):
     """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
     first = head + 1 if v.sorted else v.first
-    if fresh > 0 and v.last - first > BLOCK and v.kind > LJF and not v.lines and s.place.size == 0:  # by their numbers
+    if fresh > 0 and v.last - first > BLOCK and v.kind > LJF and not v.lines and s.place.size == 0:  # by number
         first = find_turn(s, v.kind, first, v.last, fresh, np.int32(0), 0.0)
     head_job = s.partitions[v.p].head_job
     return keep_shared(s, v, collect(s, first, v.last, head_job, bounds_of(s, v, fresh, now)), now)
@@ -128,7 +128,7 @@ def collect(s, first, last, head_job, bounds):
         end = begin + BLOCK
         job, cores, walltime = waiting.job[begin:end], waiting.cores[begin:end], waiting.walltime[begin:end]
         hits = np.int32(0)
-        for k in range(BLOCK):  # as `is_within`, by whose arguments half as many would be compared at once
+        for k in range(BLOCK):  # `is_within` inlined by hand: its arguments would halve the entries compared at once
             c = cores[k]
             w = walltime[k]
             beside_head = (w <= bounds.time) | (c <= bounds.extra)

@@ -11,8 +11,8 @@ from parsim.engine.fairshare import fill
 from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
-FACTOR = 5  # the pool's list, by priority factor, whatever the order (rule "priority factor")
-FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a program, the second within the groups of named orders
+FACTOR = 5  # order of the pool's list, by priority factor (rule "priority factor")
+FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a formula; the second within groups as constant orders are
 NEAR = 1e-14  # relative difference of ratios below which they are compared exactly
 
 # Instructions of a formula: postfix, on a stack.

@@ -72,7 +72,7 @@ def occupy(s, j, p, cores, now):
 def start_job(s, j, now):
     """Start job j, whose cores are taken already: it waits no more, and its end becomes an event."""
     job, progress = s.jobs[j], s.progress
-    if job.is_head_job:  # of its partition, and starts through the pool
+    if job.is_head_job:  # of its partition: it starts from the pool's list
         p = job.home
         drop_head_job(s, p)
         s.partitions[p].shadow = NEVER
@@ -118,7 +118,7 @@ def end_job(s, j):
     count_use(s, j, -1)
     stop_charging(s.fair, j, s.start[j] + job.runtime)
     end_run(s.preempting, job.queue, np.int64(job.cores))
-    if s.settings.limits:  # its queue mates may have been held by it
+    if s.settings.limits:  # which may have held other jobs of its queue
         s.partitions[0 if s.settings.single_list else job.queue].plan_stands = False
 
 

@@ -122,7 +122,7 @@ def begin_visit(s, p):
                 more = max(more, s.partitions[q].free)
         widest += more
     kind = kind_of(s, p)
-    # For quotas, for the limits of its queue mates, and for jobs that take cores here from the pool's list.
+    # The head job counts in quotas, in limits of its queue, and for jobs that take cores here from the pool's list.
     counts_later = p < pool and (
         settings.wide_limits or (settings.limits and s.partitions[pool].cores > 0) or (settings.combined and widest > 0)
     )
@@ -158,7 +158,7 @@ def nothing_new(s, v):
     if s.settings.reservation_delay > 0 and s.progress.outside > 0:  # wake-ups of jobs kept out are events, too
         return False
     if v.counts_later:
-        if s.settings.limits and is_held(s, partition.planned_job):  # queue mates have started elsewhere
+        if s.settings.limits and is_held(s, partition.planned_job):  # jobs of its queue have started elsewhere
             return False
         make_head_job(s, partition.planned_job, v.p)
         partition.head_planned = True
@@ -307,7 +307,7 @@ def backfill(s, v, head, fresh, now):
         anew = then == REOPENED
         if anew:
             x, m = np.int64(0), find_all_candidates(s, v, head) if each else find_candidates(s, v, head, fresh, now)
-        elif then == GONE and not each and m - x > BLOCK:  # many may start no more
+        elif then == GONE and not each and m - x > BLOCK:  # many may not start any more
             m = keep_within(s, bounds_of(s, v, np.int64(0), now), x, m)
             x, m, anew = np.int64(0), keep_shared(s, v, m, now), True
         if not v.sorted:

@@ -132,7 +132,7 @@ def self_tuning(decider: str = "advanced", when: When = "full", metric: Metric =
     return Policy("self-tuning", decider=order, when=when, metric=metric)
 
 
-#: The planning disciplines that have a name of one word, beside those of `parsim.simulate`.
+#: The planning disciplines that have a name of one word, in addition to the disciplines of `parsim.simulate`.
 NAMED = {
     "planned-fcfs": Policy("fixed", "fcfs"),
     "planned-sjf": Policy("fixed", "sjf"),

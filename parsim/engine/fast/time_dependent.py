@@ -80,11 +80,11 @@ class OneList(NamedTuple):
 
     jobs: NDArray[np.void]  # (n,) JOB, as `parsim.engine.fast.easy.easy` takes them
     start: NDArray[np.int64]  # (n,): given for the first `first` jobs; -1 for others, also if no key holds their start
-    first: int  # the job after those that run when the simulation begins
+    first: int  # number of jobs that run when the simulation begins
     begin: int  # first instant at which anything is decided
     machine: int  # cores
-    backfill: bool  # EASY; False is FCFS, which no list with limits is
-    reserves: bool  # a head job holds cores; else it stops its list after a delay (rule "nothing reserved")
+    backfill: bool  # EASY; False is FCFS, without limits
+    reserves: bool  # a head job reserves cores; else it stops its list after a delay (rule "nothing reserved")
     reservation_delay: int  # seconds that a job must wait before it may be the head job
     bits: int  # number of low bits of a key that hold a job
     formula: Formula  # the largest value goes first

@@ -16,7 +16,7 @@ from parsim.engine.simulation import Running, step
 
 #: The plan of the head job of one list, in the present pass; `job` is -1 without one.
 PROMISE = np.dtype([("job", np.int64), ("begin", np.int64), ("end", np.int64)], align=True)
-ROWS = 3  #: plans that may concern one partition: that of its own list, the pool's, that of the reserved list
+ROWS = 3  #: plans that may concern one partition: of its own list, of the pool's, of the reserved list
 
 
 class Plans(NamedTuple):
@@ -35,7 +35,7 @@ class Plans(NamedTuple):
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of the jobs that run when the simulation begins
     outages: Outages  # their plans are in the last rows
     loose: NDArray[np.bool_]  # (1,): whether plans of this pass may take more of a node than it has
-    exempt: Any  # (G, n): whether a job may use what windows of a kind take; None leaves that out
+    exempt: Any  # (G, n): whether windows for a group are for a job; or None
 
 
 @step

@@ -146,7 +146,7 @@ def has_several_kinds(placing, j):
 
 @routine
 def lend(s, p, j, sign):
-    """Add the cores and nodes of running job j to those that a job at its turn may take, or undo that."""
+    """Add the cores and nodes of running job j to those free for a job at its turn, or undo that."""
     partition, job = s.partitions[p], s.jobs[j]
     past = s.start[j] + job.walltime > partition.shadow
     partition.free += sign * job.cores

@@ -43,30 +43,30 @@ class Placing(NamedTuple):
     count: NDArray[np.int64]  # (K,): copies of each kind
     amounts: NDArray[np.int64]  # (K, R): of each copy
     may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
-    alone: NDArray[np.bool_]  # (K, T): whether no other job may be beside a copy; (0, T) where nodes are shared by all
-    scattered: NDArray[np.bool_]  # (K,): whether no other copy of the job may be beside a copy
-    nodes_from: NDArray[np.int64]  # (P + 1,): where the nodes of each partition begin
+    alone: NDArray[np.bool_]  # (K, T): whether a copy makes its node exclusive; (0, T) if no chunk or type is
+    scattered: NDArray[np.bool_]  # (K,): whether no other copy of the job may be on the node of a copy
+    nodes_from: NDArray[np.int64]  # (P + 1,): first node of each partition
     rows: NDArray[np.void]  # (L,) ROW
-    type: NDArray[np.int32]  # (V,): of each node
-    row: NDArray[np.int32]  # (V,): that each node is in
-    idle: NDArray[np.int64]  # (R, V)
+    type: NDArray[np.int32]  # (V,): type of each node
+    row: NDArray[np.int32]  # (V,): row of each node
+    idle: NDArray[np.int64]  # (R, V): idle amounts of each node
     most: NDArray[np.int64]  # (R, L): upper bounds of what a node of each row has idle
     idle_in_all: NDArray[np.int64]  # (R, T): on all nodes of each type
     then: NDArray[np.int64]  # (R, V): idle when the head job is to start
     then_in_all: NDArray[np.int64]  # (R, T)
-    left: NDArray[np.int64]  # (R, V): of that, what the head job and those started behind it leave
+    left: NDArray[np.int64]  # (R, V): the rest of `then` beside the head job and the jobs started behind it
     left_in_all: NDArray[np.int64]  # (R, T)
     found: NDArray[np.int64]  # (K,): copies of the head job's kinds for which `then` has room, each by itself
     node: NDArray[np.int64]  # (n,): the first node of each job
     begin: NDArray[np.int64]  # (n,): where the kinds of each job begin in `on_types`
     on_types: NDArray[np.int64]  # (..., T): copies of each kind of each job on the nodes of each type
-    nodes_alone: NDArray[np.int64]  # (n, T): nodes of each type that each job has alone
-    turn: NDArray[np.int64]  # (1,): how often copies were given nodes
-    turn_of: NDArray[np.int64]  # (V,): at which of these turns a node was given last
+    nodes_alone: NDArray[np.int64]  # (n, T): number of exclusive nodes of each type that each job has
+    turn: NDArray[np.int64]  # (1,): number of the present turn, in which one job is given nodes
+    turn_of: NDArray[np.int64]  # (V,): turn in which each node was given last
     shares: NDArray[np.void]  # SHARE
     of_job: NDArray[np.int32]  # (n,): the last share of each running job, or `NO_SHARE`
     unused: NDArray[np.int64]  # (1,): the first share not in use
-    changes: NDArray[np.int64]  # (1,): how often nodes may have got more room
+    changes: NDArray[np.int64]  # (1,): number of events that may have given nodes more room
     failed: NDArray[np.int64]  # (2, demands): `changes` when a job found no nodes, and none past the head job's start
     in_service: Any  # (V,): nodes that no window takes while the job at its turn runs; or None ("windows on nodes")
     returns: Any  # (n,): whether a job goes on only on its own nodes (rule "same nodes again"), or None

@@ -28,7 +28,7 @@ class NodeTypes(NamedTuple):
     taken: NDArray[np.int64]  # (n,): the place of each running job
     idle: NDArray[np.int64]  # (P, D)
     then: NDArray[np.int64]  # (P, D): idle when the head job is to start
-    left: NDArray[np.int64]  # (P, D): of that, what the head job and those started behind it leave
+    left: NDArray[np.int64]  # (P, D): the rest of `then` beside the head job and the jobs started behind it
     returns: Any  # (n,): whether a job goes on only at the place that it had (rule "same place again"), or None
 
 
