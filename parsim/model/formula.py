@@ -112,8 +112,8 @@ class Formula:
     uses_estimate: bool
 
     @property
-    def reads_seldom(self) -> bool:
-        """Whether the formula reads any of `JOB_NAMES` after the first five."""
+    def uses_optional(self) -> bool:
+        """Whether the formula reads any of `JOB_NAMES` after the first five, whose rows are optional."""
         return self.uses_qos or self.uses_requests or self.uses_estimate
 
     def columns(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -128,7 +128,7 @@ class Formula:
         -------
         ndarray(float64), shape (m, n)
         """
-        if self.reads_seldom and len(base) < len(JOB_NAMES):
+        if self.uses_optional and len(base) < len(JOB_NAMES):
             base = np.vstack([base, np.zeros((len(JOB_NAMES) - len(base), base.shape[1]))])
         stack = np.empty((self.depth, op.CHUNK))
         out = np.empty((len(self.column_codes), base.shape[1]))
@@ -168,7 +168,7 @@ class Formula:
 
 
 def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
-    """Return the `REQUEST_NAMES` of each request, as a formula reads them (rule "sums over chunks").
+    """Return the values of `REQUEST_NAMES` that a formula reads of each request (rule "sums over chunks").
 
     Parameters
     ----------

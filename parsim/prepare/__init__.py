@@ -1,1 +1,1 @@
-"""From a workload and a system to the columns and tables that the engine reads, once."""
+"""Turns a workload and a system into the columns and tables that the engine reads."""

@@ -1,4 +1,4 @@
-"""What each job is charged for every second that it runs: rule "charges and decay" of docs/reference/simulator.md."""
+"""Charges of each job for a second of run time: rule "charges and decay" of docs/reference/simulator.md."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
         part = jobs[first : first + AT_ONCE]
         walltime, cores = workload.walltime[part], workload.cores[part]
         base = np.stack([priority[workload.queue[part]], walltime, cores, np.zeros(cores.size), share[part]])
-        if formula.reads_seldom:
+        if formula.uses_optional:
             worth = _of_qos(prepared, system)[:, prepared.qos_classes[1][part]]
             requests = of_requests(workload.requests)[:, workload.request[part]]
             base = np.vstack([base, worth, requests, workload.expected_runtime[part]])

@@ -125,7 +125,7 @@ def _members(window: Window) -> tuple[tuple[int, ...], int]:
 
 
 def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
-    """Return the cores that each window takes of each node, 1 for a whole typed node (rule "cores of a window").
+    """Return the cores that each window takes of each node; 1 if nodes are of several types ("cores of a window").
 
     Windows that name nodes come first, then by begin: each prefers nodes that no other window takes at the same time.
     """
@@ -210,7 +210,7 @@ def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArr
 
 
 def closed_nodes(window: Window, system: System, busy: Collection[int] = ()) -> list[int]:
-    """Return the typed nodes that a window takes, numbered type by type in each partition (rule "nodes of a window").
+    """Return the nodes of several types that a window takes, by partition, then type (rule "nodes of a window").
 
     A window that only gives numbers of nodes avoids `busy` ones, if it can.
     """
@@ -285,7 +285,7 @@ def _at_home(workload: Workload, system: System, state: State, running: int) -> 
 
 
 def _named(system: System, state: State, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Return the typed nodes that the state names for running jobs: job, node, cores (rule "named nodes")."""
+    """Return the nodes that the state names for running jobs, as rows of job, node, cores (rule "named nodes")."""
     count, found = sum(each.nodes for its in system.owned_types for each in its), []
     for job, row in enumerate(rows.tolist()):
         for node, cores in sorted(state.nodes.get(row, {}).items()):
