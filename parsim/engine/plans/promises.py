@@ -9,7 +9,7 @@ import numpy as np
 
 from parsim.engine.gates.planned import NOW, add_count, count_running, is_above_at, is_held_later
 from parsim.engine.plans.reservations import divide
-from parsim.engine.plans.rows import ROWS, concerns, has_plan, last_row, list_on, row_after, takes_at
+from parsim.engine.plans.rows import ROWS, concerns, end_row, has_plan, list_on, row_after, takes_at
 from parsim.engine.plans.windows import give_back, next_end_of_window, plan_windows
 from parsim.engine.resources.nodes import add, add_shares, take_first, total
 from parsim.engine.simulation import NEVER, routine, step
@@ -51,14 +51,14 @@ def find_left(plans, q, j, idle, begin, until):
     for node in range(left.size):
         left[node] = there[node]
     row = 0
-    while row < last_row(plans):
+    while row < end_row(plans):
         if concerns(plans, q, row, j):
             other = plans.promises[list_on(plans, q, row)]
             if other.begin <= begin < other.end:
                 add(left, plans.taken[row, first:last], -1)
         row = row_after(plans, row)
     row = 0
-    while row < last_row(plans):
+    while row < end_row(plans):
         if concerns(plans, q, row, j):
             other = plans.promises[list_on(plans, q, row)]
             if begin < other.begin < until:
@@ -94,7 +94,7 @@ def room_now(s, plans, q, j, need, now):
     most = most_left(plans, q, j, s.partitions[q].free, now, until)
     if most >= need:
         row = 0
-        while row < last_row(plans):
+        while row < end_row(plans):
             if concerns(plans, q, row, j) and plans.promises[list_on(plans, q, row)].begin < until:
                 return find_left(plans, q, j, plans.nodes.idle, now, until)
             row = row_after(plans, row)
@@ -210,7 +210,7 @@ def promise(s, plans, k, j, begin):
         for node in range(extra.size):
             extra[node] = plans.later[first + node]
         each = 0
-        while each < last_row(plans):
+        while each < end_row(plans):
             if has_plan(plans, q, each):
                 other = promises[list_on(plans, q, each)]
                 if other.begin <= begin < other.end:
@@ -247,7 +247,7 @@ def withdraw(s, plans, j):
                 continue
             first, last = plans.nodes.first_node[q], plans.nodes.first_node[q + 1]
             each = 0
-            while each < last_row(plans):
+            while each < end_row(plans):
                 if has_plan(plans, q, each):
                     if promises[k].begin <= promises[list_on(plans, q, each)].begin < promises[k].end:
                         add(plans.extra[each, first:last], plans.taken[row, first:last], 1)

@@ -81,7 +81,7 @@ def row_after(plans, row):
 
 
 @step
-def last_row(plans):
+def end_row(plans):
     """Return the row after the last that has a plan in this pass."""
     return ROWS + plans.near[1]
 

@@ -7,7 +7,7 @@ import numpy as np
 from parsim.engine.fairshare import stop_charging
 from parsim.engine.gates.counters import count_entered
 from parsim.engine.plans.promises import find_left, withdraw
-from parsim.engine.plans.rows import has_plan, last_row, list_on, row_after
+from parsim.engine.plans.rows import end_row, has_plan, list_on, row_after
 from parsim.engine.resources.nodes import add, occupy, occupy_node, take_first, vacate
 from parsim.engine.resources.running import add_running, remove_running
 from parsim.engine.simulation import count_waiting, routine, step
@@ -33,7 +33,7 @@ def begin_planned(s, plans, j, now):
         find_left(plans, q, j, nodes.idle, now, until)
         take_first(left, cores, left)
         row = 0
-        while row < last_row(plans):
+        while row < end_row(plans):
             if has_plan(plans, q, row) and promises[list_on(plans, q, row)].begin < until:
                 add(plans.extra[row, first:last], left, -1)
                 plans.leaves[row, q] -= cores
