@@ -160,7 +160,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
             -1, len(names)
         ),
         may_use=np.array(may_have, dtype=np.bool_).reshape(-1, len(types)),
-        alone=np.array(alone if some_alone else [], dtype=np.bool_).reshape(-1, len(types)),
+        exclusive=np.array(alone if some_alone else [], dtype=np.bool_).reshape(-1, len(types)),
         scattered=np.array([chunk.scattered for _, chunk, _ in kinds], dtype=np.bool_),
         nodes_from=np.cumsum([0, *(sum(each.nodes for each in its) for its in owned)]),
         rows=rows,
@@ -177,7 +177,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         node=np.full(len(workload), -1, dtype=np.int64),
         begin=begin[:-1],
         on_types=np.zeros((begin[-1], len(types)), dtype=np.int64),
-        nodes_alone=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
+        exclusive_nodes=np.zeros((len(workload) if some_alone else 0, len(types)), dtype=np.int64),
         turn=np.zeros(1, dtype=np.int64),
         turn_of=np.full(nodes, -1, dtype=np.int64),
         shares=np.zeros(_most_shares(chunks, of, nodes, system.cores, _suspended(system, workload)), dtype=SHARE),
@@ -265,15 +265,15 @@ def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> D
     by_type = (-1, placing.nodes_from.size - 1, len(system.node_types))
     of = placing.of.astype(np.int64)
     kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])
-    shared = ~placing.alone[kind] if placing.alone.size else np.ones_like(placing.on_types, dtype=np.bool_)
+    shared = ~placing.exclusive[kind] if placing.exclusive.size else np.ones_like(placing.on_types, dtype=np.bool_)
     of_kinds = (placing.on_types * shared).reshape(by_type).sum(axis=1)[:, :, np.newaxis] * placing.amounts[
         kind, np.newaxis, :
     ]
     taken = np.add.reduceat(of_kinds, placing.begin)  # every job has a kind
     names = resources_of(system.node_types)
     node = np.array([[each.amount(name) for name in names] for each in system.node_types], dtype=np.int64)
-    if placing.alone.size:
-        taken += placing.nodes_alone.reshape(by_type).sum(axis=1)[:, :, np.newaxis] * node
+    if placing.exclusive.size:
+        taken += placing.exclusive_nodes.reshape(by_type).sum(axis=1)[:, :, np.newaxis] * node
     weights = np.random.default_rng(0).integers(1, 2**62, taken.shape[1:], dtype=np.uint64)
     digest = (taken.astype(np.uint64) * weights).sum(axis=(1, 2))
     order = np.lexsort((digest, of))

@@ -43,7 +43,7 @@ class Placing(NamedTuple):
     count: NDArray[np.int64]  # (K,): copies of each kind
     amounts: NDArray[np.int64]  # (K, R): of each copy
     may_use: NDArray[np.bool_]  # (K, T): whether nodes of each type may have a copy
-    alone: NDArray[np.bool_]  # (K, T): whether a copy makes its node exclusive; (0, T) if no chunk or type is
+    exclusive: NDArray[np.bool_]  # (K, T): whether a copy makes its node exclusive; (0, T) if no chunk or type is
     scattered: NDArray[np.bool_]  # (K,): whether no other copy of the job may be on the node of a copy
     nodes_from: NDArray[np.int64]  # (P + 1,): first node of each partition
     rows: NDArray[np.void]  # (L,) ROW
@@ -60,7 +60,7 @@ class Placing(NamedTuple):
     node: NDArray[np.int64]  # (n,): the first node of each job
     begin: NDArray[np.int64]  # (n,): where the kinds of each job begin in `on_types`
     on_types: NDArray[np.int64]  # (..., T): copies of each kind of each job on the nodes of each type
-    nodes_alone: NDArray[np.int64]  # (n, T): number of exclusive nodes of each type that each job has
+    exclusive_nodes: NDArray[np.int64]  # (n, T): number of exclusive nodes of each type that each job has
     turn: NDArray[np.int64]  # (1,): number of the present turn, in which one job is given nodes
     turn_of: NDArray[np.int64]  # (V,): turn in which each node was given last
     shares: NDArray[np.void]  # SHARE
@@ -108,9 +108,9 @@ def copies_on(placing, kind, room, node, most):
     if is_closed(placing.in_service, node):
         return np.int64(0)
     amounts = placing.amounts[kind]
-    if placing.alone.size > 0:  # rules "exclusive nodes" and "scattered chunks"
+    if placing.exclusive.size > 0:  # rules "exclusive nodes" and "scattered chunks"
         unshared, given = room[amounts.size, node], placing.turn_of[node] == placing.turn[0]
-        if placing.alone[kind, placing.type[node]]:
+        if placing.exclusive[kind, placing.type[node]]:
             if unshared != UNSHARED and not given:
                 return np.int64(0)
         elif unshared <= 0:
@@ -135,8 +135,8 @@ def copies_on(placing, kind, room, node, most):
 def add_copies(placing, kind, room, in_all, node, copies):
     """Add the amounts of a share of `copies`, negative to subtract, to the room of a node and the total of its type."""
     of_type = placing.type[node]
-    if placing.alone.size > 0:
-        share = UNSHARED if placing.alone[kind, of_type] else np.int64(1)
+    if placing.exclusive.size > 0:
+        share = UNSHARED if placing.exclusive[kind, of_type] else np.int64(1)
         room[placing.amounts.shape[1], node] += share if copies > 0 else -share
     for r in range(placing.amounts.shape[1]):
         amount = copies * placing.amounts[kind, r]
@@ -211,8 +211,10 @@ def may_have(placing, j, kind, k):
     may, resources = True, placing.amounts.shape[1]
     for r in range(resources):
         may &= placing.most[r, k] >= placing.amounts[kind, r]
-    if placing.alone.size > 0 and kind == placing.first[placing.of[j]]:  # other kinds may share nodes with this one
-        may &= placing.most[resources, k] >= (UNSHARED if placing.alone[kind, placing.rows[k].type] else np.int64(1))
+    if placing.exclusive.size > 0 and kind == placing.first[placing.of[j]]:  # other kinds may share nodes with this one
+        may &= placing.most[resources, k] >= (
+            UNSHARED if placing.exclusive[kind, placing.rows[k].type] else np.int64(1)
+        )
     return may
 
 
@@ -234,7 +236,7 @@ def put(placing, j, kind, node, copies, past):
     if past:
         add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
     placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], placing.type[node]] += copies
-    if placing.alone.size > 0:
+    if placing.exclusive.size > 0:
         take_turn(placing, j, kind, node)
     number = np.int32(placing.unused[0])
     share = placing.shares[number]
@@ -251,8 +253,8 @@ def put(placing, j, kind, node, copies, past):
 @step
 def take_turn(placing, j, kind, node):
     """Record that job j was given a node in this turn, and whether it is exclusive."""
-    if placing.alone[kind, placing.type[node]] and placing.turn_of[node] != placing.turn[0]:
-        placing.nodes_alone[j, placing.type[node]] += 1
+    if placing.exclusive[kind, placing.type[node]] and placing.turn_of[node] != placing.turn[0]:
+        placing.exclusive_nodes[j, placing.type[node]] += 1
     placing.turn_of[node] = placing.turn[0]
 
 
@@ -282,9 +284,9 @@ def forget(placing, j):
     for kind in kinds_of(placing, j):
         for t in range(placing.on_types.shape[1]):
             placing.on_types[placing.begin[j] + kind - placing.first[placing.of[j]], t] = 0
-    if placing.alone.size > 0:
+    if placing.exclusive.size > 0:
         for t in range(placing.on_types.shape[1]):
-            placing.nodes_alone[j, t] = 0
+            placing.exclusive_nodes[j, t] = 0
 
 
 @step

@@ -16,9 +16,9 @@ def has_share(placing, share, room):
     """Whether a share has room on its node, beside shares of its job that were put there in this turn."""
     kind, node = np.int64(share.kind), np.int64(share.node)
     amounts = placing.amounts[kind]
-    if placing.alone.size > 0:
+    if placing.exclusive.size > 0:
         unshared = room[amounts.size, node]
-        if placing.alone[kind, placing.type[node]]:
+        if placing.exclusive[kind, placing.type[node]]:
             if unshared != UNSHARED and placing.turn_of[node] != placing.turn[0]:
                 return False
         elif unshared <= 0:
