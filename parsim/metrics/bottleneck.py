@@ -99,7 +99,7 @@ def by_run(schedule: Schedule, system: System, resource: str) -> tuple[NDArray[n
     Parameters
     ----------
     schedule : Schedule
-        Of `system` or of a variant: with other resources of nodes, or with other jobs that have nodes alone.
+        Of `system` or of a variant: with other resources of nodes, or other exclusive jobs.
     system : System
     resource : str
         Of `RESOURCES`; cores are measured if the schedule has no `Schedule.demands`.

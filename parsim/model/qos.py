@@ -29,7 +29,7 @@ class QOS:
     Attributes
     ----------
     name : str
-        As ``Workload.qos_names`` has it.
+        As in ``Workload.qos_names``.
     priority : float
         What formulas read as ``qos_priority``.
     target : float or None

@@ -90,7 +90,7 @@ class Queue:
     node_types : sequence of str or None
         Names of the types of nodes that its jobs may use; None is all.
     exclusive : bool
-        Whether its jobs have their nodes alone (rule "exclusive nodes"), where there are types of nodes.
+        Whether its jobs share their nodes with no other (rule "exclusive nodes"), where there are types of nodes.
     tier : int
         From 0 up: jobs of a higher tier go first, and preempt running ones of lower tiers.
     preempted : {"off", "suspend", "checkpoint", "requeue"}
@@ -217,7 +217,7 @@ class System:
         Formulas read eligible times as of the last multiple of these seconds, on the clock of submissions, as Slurm
         computes priorities once each PriorityCalcPeriod; 0: as of every pass.
     class_limits : sequence of int
-        Walltimes in seconds, ascending, between the classes of ``multiqueue``; each is the last of the class below.
+        Walltimes in seconds, ascending, between the classes of ``multiqueue``; each belongs to the class below.
     fairshare : Fairshare
         The shares that the order ``fairshare`` and formulas read.
     throttles : sequence of Throttle

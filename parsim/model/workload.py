@@ -80,7 +80,7 @@ class Workload:
         Seconds, from 1 to 2**31 - 1: actual and requested. A job ends after the lesser.
     queue, user : array_like of int, shape (n,), optional
     user_names : sequence of str, optional
-        Names of the users by number, as fairshare and throttles have them; a user without one is called by its number.
+        Names of users by number, for fairshare and throttles; a user without one goes by the number as text.
     group : array_like of int, shape (n,), optional
     group_names : sequence of str, optional
         The same for the groups.

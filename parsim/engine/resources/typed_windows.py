@@ -41,7 +41,7 @@ def is_for(s, windows, k, j):
 
 @step
 def begin_visit(s, windows, types, p, now):
-    """Write the totals idle over time, beside the windows known now; return the number of instants."""
+    """Write the totals idle over time, less those that windows known now take; return the number of instants."""
     s.partitions[p].shadow = NEVER
     if types is None:
         return np.int64(0)
