@@ -79,7 +79,7 @@ def interpreted() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def few_resamples() -> Iterator[None]:
-    """Fixture: make 10 resamples instead of 100, in modules that test nothing of their intervals."""
+    """Fixture: make 10 resamples instead of 100, in modules that do not test how wide the intervals are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("qconf.evaluation.bootstrap.RESAMPLES", 10)
         yield

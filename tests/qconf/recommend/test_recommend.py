@@ -23,6 +23,7 @@ from tests.qconf.fidelity import logs
 from tests.qconf.report import small
 from tests.qconf.small import DAY, LONG, SHORT, period, site, three, two
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 FEW = {"samples": 20}
 
 
