@@ -18,6 +18,7 @@ from tests.qconf.backtest import walking
 from tests.qconf.cli.commands import contents, invoke
 
 distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
 @pytest.fixture(scope="module")
