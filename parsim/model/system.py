@@ -257,12 +257,8 @@ class System:
     node_types: Sequence[NodeType] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "node_types", tuple(self.node_types))
-        object.__setattr__(self, "queues", tuple(self.queues))
-        object.__setattr__(self, "class_limits", tuple(self.class_limits))
-        object.__setattr__(self, "throttles", tuple(self.throttles))
-        object.__setattr__(self, "qos", tuple(self.qos))
-        object.__setattr__(self, "windows", tuple(self.windows))
+        for name in ("queues", "class_limits", "throttles", "qos", "windows", "node_types"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         found = [f"{path}: {message}" for path, message in self.problems()]
         if found:
             raise ValueError("; ".join(found))

@@ -128,9 +128,8 @@ class Workload:
             if given is None and name in DEFAULTS:
                 given = np.broadcast_to(np.int64(DEFAULTS[name]), n)
             object.__setattr__(self, name, _column(name, given, n))
-        object.__setattr__(self, "user_names", tuple(self.user_names))
-        object.__setattr__(self, "group_names", tuple(self.group_names))
-        object.__setattr__(self, "qos_names", tuple(self.qos_names))
+        for name in ("user_names", "group_names", "qos_names"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "after", pairs(self.after, n))
         object.__setattr__(self, "quotas", tuple(quota for quota in self.quotas if quota.rows.size))
         for quota in self.quotas:
