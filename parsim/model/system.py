@@ -338,7 +338,8 @@ class System:
         ):
             yield "reservation_depth", f"{self.reservation_depth!r} is no whole number from 1 up, and not None"
         elif self.reservation_depth != 1 and (self.reserve != "cores" or self.held_jobs == "reserve"):
-            yield "reservation_depth", "goes with reserve cores and held_jobs pass only"
+            why = "limits and nodes are planned for one job of each list"
+            yield "reservation_depth", f"goes with reserve cores and held_jobs pass only: {why}"
         if not (_is_whole(self.cores_per_node) and self.cores_per_node >= 1):
             yield "cores_per_node", f"{self.cores_per_node!r} is not a whole number from 1 up"
 
@@ -403,7 +404,13 @@ class System:
         plain = (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1))
         for name, value in plain:
             if getattr(self, name) != value:
-                yield name, f"queues of different tiers are simulated with {name} {value}, not {getattr(self, name)}"
+                why = (
+                    "a partition has jobs of one queue"
+                    if name == "mode"
+                    else "beside more plans no job preempts another"
+                )
+                what = f"{name} {value}, not {getattr(self, name)}"
+                yield name, f"queues of different tiers are simulated with {what}: {why}"
         if self.reserve not in ("cores", "nothing") and not (self.reserve == "nodes" and self.node_types):
             wanted = "cores, nothing, or nodes of several types"
             yield "reserve", f"queues of different tiers are simulated with reserve {wanted}, not {self.reserve}"

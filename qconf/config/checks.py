@@ -219,7 +219,8 @@ def _machine(config: SiteFields) -> Iterator[Finding]:
 
 def _depth(config: SiteFields) -> Iterator[Finding]:
     if config.reservation_depth != 1 and (config.reserve != "cores" or config.held_jobs != "pass"):
-        yield Finding("reservation_depth", "goes with reserve: cores and held_jobs: pass", ("reserve", "held_jobs"))
+        message = "goes with reserve: cores and held_jobs: pass: limits and nodes are planned for one job of each list"
+        yield Finding("reservation_depth", message, ("reserve", "held_jobs"))
 
 
 def _tiers(config: SiteFields) -> Iterator[Finding]:
@@ -228,7 +229,8 @@ def _tiers(config: SiteFields) -> Iterator[Finding]:
     tiers = _each_queue(config, ".tier")
     for name, value in (("mode", "shared"), ("held_jobs", "pass"), ("reservation_depth", 1)):
         if getattr(config, name) != value:
-            yield Finding(name, f"queues of different tiers go with {name}: {value}", ("queues", *tiers))
+            why = "a partition has jobs of one queue" if name == "mode" else "beside more plans no job preempts another"
+            yield Finding(name, f"queues of different tiers go with {name}: {value}: {why}", ("queues", *tiers))
     if config.reserve not in ("cores", "nothing", *(["nodes"] if config.nodes else [])):
         known = "cores, nothing or nodes" if config.nodes else "cores or nothing, or with nodes of several types nodes"
         yield Finding("reserve", f"queues of different tiers go with reserve: {known}", ("queues", *tiers))
