@@ -70,7 +70,7 @@ def charge(fair, j, now):
 
 @step
 def interrupt(fair, j, now):
-    """Charge no more for job j, which a pass interrupts."""
+    """Charge no more for job j, which a pass interrupts; keep the number of its user's jobs before the pass."""
     if fair.user.size > 0:
         count_before(fair, j, now)
         change_rate(fair, j, -1, now)
@@ -94,7 +94,7 @@ def count_before(fair, j, now):
 
 @step
 def change_rate(fair, j, sign, now):
-    """Add the rate of job j to its user and groups, or subtract it."""
+    """Add job j to its user's running jobs, and its rate to its user and groups (`sign` 1), or subtract them (-1)."""
     k = np.int64(fair.user[j])
     fair.nodes[k].jobs += sign
     now = max(now, fair.begin)
@@ -116,7 +116,7 @@ def update(fair, k, now):
 
 @routine
 def decay(fair, k, now):
-    """Charge node k until the last decay before now, with this and all earlier decays."""
+    """Charge node k until its last decay, which is not after now, with this and all earlier decays."""
     node, period = fair.nodes[k], fair.period
     node.used = decayed(fair, node.used, node.since + node.rate * (node.decay - node.at))
     node.since = 0
@@ -131,7 +131,7 @@ def decay(fair, k, now):
 
 @step
 def decayed(fair, used, since):
-    """Return the use after a decay, of the use after the last one and the charges since."""
+    """Return the use after a decay: `used` (after the last decay) plus the charges `since`, times `factor`."""
     u = (used + np.float64(since)) * fair.factor
     return u if u >= fair.least else 0.0
 

@@ -227,8 +227,8 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
     Raises
     ------
     ValueError
-        A job wider than the machine, dependencies or quotas of jobs, an unknown name, more or longer jobs than
-        `parsim.simulate` takes.
+        A job wider than the machine, dependencies or quotas of jobs, an unknown name, cores out of range, a wrong
+        state, more or longer jobs than `parsim.simulate` takes.
 
     References
     ----------

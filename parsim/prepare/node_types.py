@@ -129,7 +129,7 @@ def _fits(of: NodeType, chunk: Chunk) -> bool:
 
 
 def copies_on(of: NodeType, chunk: Chunk) -> int:
-    """Return how many copies of a chunk fit on an idle node of a type; 0 if it lacks the features."""
+    """Return how many copies of a chunk fit on an idle node of a type, 1 if scattered; 0 if it lacks the features."""
     wanted = [(CORES, chunk.cores), *dict(chunk.resources).items()]
     copies = min(of.amount(name) // amount for name, amount in wanted if amount) * has_features(of, chunk)
     return min(copies, 1) if chunk.scattered else copies

@@ -125,7 +125,7 @@ def _members(window: Window) -> tuple[tuple[int, ...], int]:
 
 
 def taken_by_each(windows: Sequence[Window], system: System) -> list[dict[int, int]]:
-    """Return the cores that each window takes of each node; 1 if nodes are of several types ("cores of a window").
+    """Return what each window takes: 1 of each node if these have types, else as `taken_by` ("cores of a window").
 
     Windows that name nodes come first, then by begin: each prefers nodes that no other window takes at the same time.
     """
@@ -210,7 +210,7 @@ def _taken_of_types(takes: Sequence[Mapping[int, int]], system: System) -> NDArr
 
 
 def closed_nodes(window: Window, system: System, busy: Collection[int] = ()) -> list[int]:
-    """Return the nodes of several types that a window takes, by partition, then type (rule "nodes of a window").
+    """Return the numbers of the nodes of several types that a window takes, ascending (rule "nodes of a window").
 
     A window that only gives numbers of nodes avoids `busy` ones, if it can.
     """

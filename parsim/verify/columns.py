@@ -58,7 +58,7 @@ def check_begun(schedule: Schedule, state: State) -> list[Violation]:
 
 
 def check_waits(workload: Workload, schedule: Schedule, state: State | None) -> Iterator[Violation]:
-    """Yield the jobs that start before a job that they wait for has ended (rule "dependencies of jobs")."""
+    """Yield jobs that start before their dependencies end (rule "dependencies of jobs"); none with reservations."""
     if state is not None and any(window.queue is not None for window in state.windows):
         return  # jobs of a reservation wait for none elsewhere
     for job, other in workload.after.tolist():

@@ -26,7 +26,7 @@ Simulated = Simulation | Multiqueue | NaivePlanner
 
 
 def check_starts(workload: Workload, system: System, schedule: Schedule, state: State | None) -> Iterator[Violation]:
-    """Yield the first difference from the schedule of the reference simulator."""
+    """Yield the first start that differs from the reference simulator's; if none does, differences in other columns."""
 
     def followed(rows: list[int], until: float, jobs: Workload, machine: System, inner: State | None) -> NaiveSchedule:
         of = Multiqueue if system.mode == "multiqueue" else Simulation
@@ -56,7 +56,7 @@ def check_planned_starts(
 
 
 def follow(simulation: Simulated, schedule: Schedule, rows: list[int], until: float = math.inf) -> Iterator[None]:
-    """Run a simulation pass by pass, as long as its job k starts when row ``rows[k]`` of the schedule does.
+    """Run a simulation, yielding after each pass, as long as job k starts when row ``rows[k]`` of the schedule does.
 
     Nothing is compared from `until` on. A finite `until` is the end of a reservation, whose partitions are not those of
     the schedule.

@@ -154,7 +154,7 @@ def parse(
     check_setting: CheckSetting | None = None,
     changes: Mapping[str, str] = MappingProxyType({}),
 ) -> SiteConfig:
-    """Read a configuration from `text`; `source` names it in messages. Raises `ConfigError`."""
+    """Read `text` as `load` does, after `changes` as in `with_changes`; `source` names it. Raises `ConfigError`."""
     document = _Document(source)
     try:
         data = document.read(text)

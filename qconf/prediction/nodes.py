@@ -31,7 +31,7 @@ class Nodes:
         return [name for name in names if self.number and name not in self.number and name not in self.lost]
 
     def window(self, closure: Closure, end: int, queue: int | None) -> Iterator[Window]:
-        """Yield a window on the nodes in service of a closure, until `end`, open to jobs of `queue`; none without.
+        """Yield a window on a closure's nodes in service until `end`, open to jobs of `queue`; none without nodes.
 
         Parts of nodes become about as many cores in whole nodes of the closure; a queue keeps at least one node.
         """
@@ -50,7 +50,7 @@ class Nodes:
         return closure.cores < sum(self.cores.get(name, 0) for name in _nodes_of(closure))
 
     def moved(self, windows: Iterable[Window]) -> Iterator[Window]:
-        """Yield windows of the configuration's nodes, with the numbers and types of the nodes in service."""
+        """Yield windows of the configuration renumbered for the nodes in service, but none whose nodes are all lost."""
         there = {each.name for each in self.system.node_types}
         for window in windows:
             nodes = [k for k in map(self.renumbered.get, window.nodes) if k is not None]
@@ -59,7 +59,7 @@ class Nodes:
                 yield replace(window, nodes=nodes, node_types=types)
 
     def of(self, jobs: Sequence[Job]) -> dict[int, dict[int, int]]:
-        """Return each running job's cores by node number, by row; only of jobs whose nodes are all in service."""
+        """Return cores by node number, by row of `jobs`; only of jobs whose nodes are all in service."""
         return {
             row: {self.number[name]: cores or ANY_CORES for name, cores in job.on}
             for row, job in enumerate(jobs)

@@ -13,7 +13,7 @@ from qconf.report.points import in_points
 
 
 def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each fact before and after, for a table; None where the queue does not exist."""
+    """Return each fact before and after, for a table; None on a side that lacks it."""
     return [
         {"name": name, "before": before.get(name), "after": after.get(name)}
         for name in dict.fromkeys([*before, *after])
@@ -21,7 +21,7 @@ def pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str,
 
 
 def site_pairs(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
-    """Return the facts that hold for all queues, before and after."""
+    """Return the facts that hold for all queues, before and after; `ABSENT` on a side that lacks one."""
     found = pairs(wording.site_facts(base), wording.site_facts(config))
     return [{name: wording.ABSENT if value is None else value for name, value in fact.items()} for fact in found]
 
@@ -38,7 +38,7 @@ def definitions(base: SiteConfig, config: SiteConfig) -> list[dict[str, Any]]:
 
 
 def changes(recommendation: Recommendation) -> Iterator[tuple[str, str]]:
-    """Yield (queue, changes) for every queue that differs, and the changes for all of them."""
+    """Yield ("all queues", changes) for the site, then (queue, changes) for each queue that differs."""
     base, config = recommendation.base, recommendation.config
     if everywhere := _changed(site_pairs(base, config)):
         yield "all queues", everywhere

@@ -53,7 +53,7 @@ class PastRun:
 
 
 def past_runs(directories: Sequence[Path], left_out: Callable[[str], None] | None = None) -> list[PastRun]:
-    """Read runs of ``qconf tune``, or folders of runs, and join each with a later run's evaluation of it.
+    """Read runs of ``qconf tune``, or folders of runs; join each with a later run's evaluation; sort them by period.
 
     Raises InputError if a directory holds no run, or an older one that recorded less; in a folder of several such a run
     is left out instead, and `left_out` gets the reason.
@@ -132,7 +132,7 @@ def _only_in(last: dict[str, Any]) -> PastRun:
 
 
 def summary(found: Sequence[PastRun]) -> str:
-    """Return a sentence on how many promises were kept; empty if none was evaluated."""
+    """Return a sentence on the evaluated promises: how many, how many held, the mean gains; empty without any."""
     known = [past for past in found if past.realised is not None and past.expected is not None]
     if not known:
         return ""

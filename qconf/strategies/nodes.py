@@ -39,7 +39,7 @@ def given_whole(config: SiteConfig, *, exclusive: bool) -> SiteConfig:
 
 
 def off_and_on_gpu_nodes(config: SiteConfig, queue: QueueConfig) -> tuple[QueueConfig, QueueConfig] | None:
-    """Return a queue without GPU nodes, and the queue with all GPU nodes; None if the site has only one kind."""
+    """Return a queue without GPU nodes, and with all; None if it has no others, or the site has no GPU nodes."""
     own = queue.nodes or tuple(each.name for each in config.nodes)
     with_gpus = {each.name for each in config.nodes if each.gpus}
     plain = tuple(name for name in own if name not in with_gpus)
@@ -65,11 +65,11 @@ class GpuNodes(_OfNodes):
     """The base with all GPU nodes, or none, for queues in which no job uses GPUs."""
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
-        """Whether some queue could use GPU nodes and others."""
+        """Whether it is always compared at this site: some queue could use GPU nodes and others."""
         return any(off_and_on_gpu_nodes(base, queue) is not None for queue in base.queues)
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Open GPU nodes to queues without GPU jobs, or close them."""
+        """Open GPU nodes to queues without GPU jobs if `second`, else close them."""
         del options
         base, queues = training.base, []
         if base.mode != "shared" or not self.is_baseline_of(base):
@@ -88,11 +88,11 @@ class Sharing(_OfNodes):
     """The base with jobs alone on all nodes, or with jobs that share them."""
 
     def is_baseline_of(self, base: SiteConfig) -> bool:
-        """Whether some type of nodes or some queue gives jobs nodes alone."""
+        """Whether it is always compared at this site: some type of nodes or some queue gives jobs nodes alone."""
         return any(gives_nodes_alone(base))
 
     def propose(self, training: TrainingSet, options: Options) -> Proposal:
-        """Give nodes whole, or let jobs share them."""
+        """Give all jobs whole nodes if `second`, else let jobs share them."""
         del options
         if not training.base.nodes:
             raise NotApplicableError("the site has no types of nodes")

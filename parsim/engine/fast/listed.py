@@ -78,7 +78,7 @@ def listed_of(n: int, groups: int) -> Listed:
 
 
 def directory_of(n: int, groups: int, longest: NDArray[np.int32], kind: NDArray[np.uint8]) -> Directory:
-    """Return the directory of an empty list for n jobs of so many groups."""
+    """Return the directory of an empty list for n jobs of so many groups; `longest`, `kind`: see `Directory`."""
     most = _blocks(n, groups)
     before, behind, group, noted, oldest = np.empty((5, most), np.int32)
     return Directory(
@@ -128,7 +128,7 @@ def add_entry(s, j, group):
 
 @step
 def add_block(s, j, group):
-    """Begin another block of a group, for job j; return its number."""
+    """Begin another block of a group, whose first job will be j; return its number."""
     d = s.directory
     b, other = d.state[USED], d.last[group]
     d.state[USED] += 1
@@ -290,7 +290,7 @@ def class_of(d, slack):
 
 @step
 def any_block_has(d, b, largest, wanted):
-    """Whether any of the `BLOCK` blocks from b on may have a wanted job with at least the largest value."""
+    """Whether any of the `BLOCK` blocks from b on may have a wanted job with a value of at least `largest`."""
     hit = False
     for k in range(np.uint64(BLOCK)):
         hit |= may_have(d, b + k, largest, wanted)
@@ -299,7 +299,7 @@ def any_block_has(d, b, largest, wanted):
 
 @step
 def may_have(d, b, largest, wanted):
-    """Whether block b may have a wanted job with at least the largest value."""
+    """Whether block b may have a wanted job with a value of at least `largest`."""
     least, most = d.least[ALL, b], min(d.room[b], wanted.widest)
     may = ((wanted.slack >= 0) & (d.least[wanted.kind, b] <= most)) | (least <= min(most, wanted.extra))
     return (d.top[b] >= largest) & (may | ((d.oldest[b] < wanted.eligible) & (least <= most)))
@@ -307,7 +307,7 @@ def may_have(d, b, largest, wanted):
 
 @step
 def any_fits(s, free):
-    """Whether any job may start by its cores and its limits."""
+    """Whether `free` cores are enough for some job that its limits let start."""
     d, cores, most = s.directory, s.waiting.cores, np.int32(free)
     if d.state[KEPT]:
         for first in range(0, d.state[USED], BLOCK):
@@ -329,7 +329,7 @@ def any_fits(s, free):
 
 @step
 def change_left(s, j, sign):
-    """Add the job and cores of job j to what its limits allow (`sign` 1), or subtract them."""
+    """Add job j and its cores to what its limits allow (`sign` 1), or subtract them; update `room` of the blocks."""
     limits = s.limits
     if not limits.any:
         return
@@ -355,7 +355,7 @@ def change_left(s, j, sign):
 
 @step
 def queue_room(own):
-    """Return the most cores that the limits of a queue allow a job that starts."""
+    """Return the most cores of a job that may start, by `own`: the jobs and cores that its queue still allows."""
     return min(own.cores, LONGEST) if own.jobs > 0 else np.int64(0)
 
 

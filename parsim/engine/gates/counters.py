@@ -66,7 +66,7 @@ def count_in_gates(gates, jobs, j, start, sign):
 
 @out_of_line
 def count_over_time(each, row, amount, walltime, start, sign):
-    """Add a job to the counts of one gate by expected ends and of waiting jobs, or remove it."""
+    """Count a start (`sign` 1) or end (-1) in `eligible`, `queued` and sums over time; a head job in `planned`."""
     gate = each[row]
     if start < 0:
         gate.planned += sign * amount * walltime
@@ -147,7 +147,7 @@ def is_refused(gates, j):
 
 @step
 def count_entered(gates, j):
-    """Count job j as waiting in a list; a job that runs at the begin is counted so before its start is."""
+    """Count job j as waiting in a list; also done for jobs of a state, before their starts are counted."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0:

@@ -64,7 +64,7 @@ def concerns(plans, q, row, j):
 
 @step
 def is_exempt(plans, exempt, row, j):
-    """Whether the plan in this row is that of a window whose cores job j may use."""
+    """Whether the plan in this row is that of a window whose cores job j may use; `exempt` as in `Plans`."""
     if exempt is None:
         return False
     return (

@@ -63,7 +63,7 @@ def resume_planned(s, plans):
 
 @step
 def end_planned(s, plans, j):
-    """Free the cores of job j, which has ended."""
+    """Free the cores of job j, which has ended; stop counting and charging it."""
     job = s.jobs[j]
     key = ((s.start[j] + job.walltime) << s.settings.bits) | j
     remove_running(plans.running, 0, s.progress.running, key)

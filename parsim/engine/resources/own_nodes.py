@@ -31,7 +31,7 @@ def has_share(placing, share, room):
 
 @step
 def take_own_nodes(placing, j, room, in_all):
-    """Subtract the shares of preempted job j from the room of their nodes, all or none; return whether all fit."""
+    """Subtract all shares of preempted job j from `room` and the totals `in_all`, or none; return whether they fit."""
     next_turn(placing)
     number = placing.of_job[j]
     while number != NO_SHARE:

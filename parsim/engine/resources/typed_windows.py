@@ -41,7 +41,7 @@ def is_for(s, windows, k, j):
 
 @step
 def begin_visit(s, windows, types, p, now):
-    """Write the totals idle over time, less those that windows known now take; return the number of instants."""
+    """Reset the shadow time of partition p; with types, call `idle_in_service`; return the number of instants."""
     s.partitions[p].shadow = NEVER
     if types is None:
         return np.int64(0)
@@ -62,7 +62,7 @@ def idle_in_service(s, windows, types, p, now):
 
 @step
 def take_of_others(s, windows, types, k, p, now):
-    """Let window k take amounts that its jobs, running before this pass, do not have (rule "windows of users")."""
+    """Set `takes` of window k: its amounts less those of its jobs that ran before this pass ("windows of users")."""
     window, takes, partition = s.outages.windows[k], windows.takes[k], s.partitions[p]
     bits = s.settings.bits
     low = (np.int64(1) << bits) - 1
@@ -151,7 +151,7 @@ def take_nodes_in_service(s, windows, placing, j, p, now):
 
 @routine
 def plan_in_service(s, windows, placing, j, p, now):
-    """Find the shadow time of head job j of list p, on nodes in service while it runs; whether ("windows on nodes")."""
+    """Find the shadow time of head job j on nodes in service; return whether it has one ("windows on nodes")."""
     if placing is None:
         return True
     partition, running, bits = s.partitions[p], s.running, s.settings.bits

@@ -61,7 +61,7 @@ def weights_of_tres(config: SiteConfig, order: Multifactor) -> str:
 
 
 def tres_of(listed: str, config: SiteConfig, unit: float) -> tuple[tuple[tuple[str, int, int], ...], list[str]]:
-    """Read PriorityWeightTRES; return (name, weight in s, machine's total) each, and the entries left out."""
+    """Read PriorityWeightTRES; return (name, weight * `unit` in s, machine's total) each, and the entries left out."""
     there = amounts(config)
     found, left = [], []
     for each in filter(None, listed.replace(" ", "").split(",")):

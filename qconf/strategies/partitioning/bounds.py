@@ -25,7 +25,7 @@ class Utilization:
 
 
 def grid(least: int, most: int, count: int) -> Sizes:
-    """Return at most `count` whole sizes in geometric progression."""
+    """Return at most `count` whole sizes from `least` to `most`, in geometric progression."""
     return np.unique(np.round(np.geomspace(least, most, count)).astype(np.int64))
 
 
@@ -99,7 +99,7 @@ def lower_bounds(
 
 
 def least_slack(low: Sizes, share: NDArray[np.float64], total: int, *, one_sided: bool = False) -> float:
-    """Return the least slack with which sizes above `low` that sum to `total` can satisfy the proportional constraint.
+    """Return the least slack with which sizes from `low` up that sum to `total` satisfy the proportional constraint.
 
     A queue needs at least its own bound, and (1 - slack) times any other queue's bound in proportion to their shares;
     with `one_sided`, any later queue's. If these sizes fit the machine, the rest can be divided in proportion.

@@ -186,7 +186,7 @@ class Hybrid(Strategy):
 
 
 def default_chunk(training: TrainingSet) -> int:
-    """Return the paper's chunk or a node; more cores if that gives too many chunks to simulate."""
+    """Return the cores of a chunk: the paper's, or a node; more if that gives too many chunks to simulate."""
     machine = training.base.machine
     most = int(np.clip(MOST_WORK // len(training), FEWEST_CHUNKS, MOST_CHUNKS))
     return max(training.base.grid if machine.whole_nodes else FEW_CORES, -(-machine.cores // most))

@@ -58,7 +58,7 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
 
     With the `least_size` ``queue`` a partition holds the widest job that its queue admits and can start, if these fit
     the machine at once. Otherwise a queue whose limit may be lowered only needs to hold its widest submitted job.
-    Raises NotApplicableError if there is no job or no partition to size, or the widest jobs do not fit.
+    Raises NotApplicableError without jobs or partitions to size, with types of nodes or tiers, or if jobs do not fit.
     """
     if not len(training):
         raise NotApplicableError("there is no job to train on")
@@ -95,7 +95,7 @@ def partition_space(training: TrainingSet, least_size: str = "job", rounding: st
 
 
 def data_warnings(training: TrainingSet, space: PartitionSpace) -> list[str]:
-    """Return warnings about epochs and queues without jobs."""
+    """Return warnings: epochs or queues without jobs, the note of `space`, a single queue."""
     notes = []
     if len(training.epochs) < len(training.weights):
         notes.append(

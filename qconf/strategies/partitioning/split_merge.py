@@ -209,7 +209,7 @@ def _work(jobs: Workload, mask: NDArray[np.bool_]) -> float:
 
 
 def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
-    """Describe the jobs that only the first of these queues admits."""
+    """Describe the jobs that the first of these queues admits, and the second, if there is one, does not."""
     first = queues[0]
     if len(queues) == 1:
         spans = " to ".join(format_duration(edge) for edge in first.walltime)
@@ -222,9 +222,9 @@ def rule(queues: list[QueueConfig], runtimes: Runtimes | None = None) -> str:
 
 
 def mergeable(layout: Layout, gap: int = 1) -> Iterator[tuple[int, int]]:
-    """Yield pairs of queues whose ranges touch or overlap, except the two parts of one split.
+    """Yield pairs of queues whose ranges touch or overlap and whose access, billing and QOS are the same.
 
-    Ranges of cores touch if the least of one is at most `gap` above the most of the other.
+    Ranges of cores touch if at most `gap` apart. Parts of one split, and queues with reservations, are left out.
     """
     for i, j in combinations(range(len(layout.config.queues)), 2):
         a, b = layout.config.queues[i], layout.config.queues[j]
