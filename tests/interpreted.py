@@ -13,7 +13,9 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache, partial
 from importlib import import_module
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -27,10 +29,28 @@ from parsim.planning import conservative
 simulate = import_module("parsim.simulate")  #: the module; in the package, a function has its name
 
 
+class _Array(np.ndarray):
+    """An array of records whose fields are attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+@cache
+def _with_attributes(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype whose records have their fields as attributes: those of `numpy.rec` take ten times as long."""
+    fields = {name: property(itemgetter(name), partial(_set, name)) for name in dtype.names or ()}
+    return np.dtype((type("Record", (np.void,), fields), dtype))
+
+
+def _set(name: str, record: Any, value: Any) -> None:
+    record[name] = value
+
+
 def _records(value: Any) -> Any:
     """Make the fields of structured arrays attributes, as in numba."""
     if isinstance(value, np.ndarray | np.void) and value.dtype.names:
-        array = np.asarray(value).view(np.recarray)
+        array = np.asarray(value).view(_with_attributes(value.dtype), _Array)
         return array if isinstance(value, np.ndarray) else array[()]
     if isinstance(value, tuple):
         return type(value)(*map(_records, value)) if hasattr(value, "_fields") else tuple(map(_records, value))
