@@ -60,7 +60,7 @@ def _reserving(what: Reserve) -> Callable[[], object]:
 
 GROUPS: dict[str, Group] = {
     "top jobs": Group(35, events, _reserving("nodes"), (True, False, False)),
-    "general": Group(17, events, _general, (False, False, False)),
+    "general": Group(13, events, _general, (False, False, False)),
     "head jobs of queues": Group(13, events, _reserving("queues"), (False, True, False)),
     "formulas": Group(10, time_dependent, _formulas),
     "lists": Group(5, easy, _lists),

@@ -58,7 +58,7 @@ def _records(value: Any) -> Any:
 
 
 def _call(self: compiled.Compiled, *arguments: Any) -> Any:
-    return self.py_func(*(map(_records, arguments) if self._options["code"] == "kernel" else arguments))
+    return self.py_func(*(map(_records, arguments) if "sources" in self._options else arguments))
 
 
 def _power(x: float, y: float) -> float:

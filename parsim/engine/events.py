@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.engine.beside_plans import visit_beside_plans
+from parsim.engine.compile.compiled import long_kernel
 from parsim.engine.gates.counters import is_out
 from parsim.engine.gates.needs import (
     change_quotas,
@@ -34,12 +35,12 @@ from parsim.engine.plans.top_jobs import begin_pass
 from parsim.engine.preempt.preempting import next_return, was_preempted
 from parsim.engine.preempt.victims import wait_again
 from parsim.engine.resources.running import last_instant, pop_key, push_key
-from parsim.engine.simulation import NEVER, UNKNOWN, count_waiting, kernel, routine, step
+from parsim.engine.simulation import NEVER, UNKNOWN, count_waiting, routine, step
 from parsim.engine.starts import drop_head_job, end_job, resume_running
 from parsim.engine.visit import visit_list
 
 
-@kernel
+@long_kernel
 def events(s, plans, heads, placed):
     """Simulate all jobs of a `Simulation`; fill its `start`, `placement` and `shares` (rule "order of events").
 

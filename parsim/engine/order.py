@@ -8,7 +8,7 @@ import numpy as np
 
 from parsim.engine.compile.compiled import ieee_routine, ieee_step, on_disk
 from parsim.engine.fairshare import fill
-from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, seldom, step
+from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, out_of_line, seldom, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # order of the pool's list, by priority factor (rule "priority factor")
@@ -230,7 +230,7 @@ def refresh_value(s, kind, i, now):
     refresh_values(s, kind, i, i + 1, now)
 
 
-@step
+@out_of_line
 def _refresh_formula(s, kind, first, last, now):
     waiting, formula = s.waiting, s.formula
     eligible, stack = formula.eligible, formula.stack

@@ -34,7 +34,7 @@ from parsim.engine.preempt.preempting import cores_below, has_tiers
 from parsim.engine.preempt.victims import make_room
 from parsim.engine.resources.node_types import take_nodes
 from parsim.engine.resources.placement import place_chunks
-from parsim.engine.simulation import BLOCK, GROUP, NEVER, PASSED, UNKNOWN, step
+from parsim.engine.simulation import BLOCK, GROUP, NEVER, PASSED, UNKNOWN, out_of_line, step
 from parsim.engine.starts import (
     is_held,
     make_head_job,
@@ -252,7 +252,7 @@ def held_at_its_turn(s, v, j, now):
     return held
 
 
-@step
+@out_of_line
 def start_here(s, v, i, now):
     """Start entry i, if it may start, on partition p or, combined, on its partition and the pool; return the result."""
     p = v.p

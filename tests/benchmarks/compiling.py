@@ -16,7 +16,7 @@ from typing import Any
 
 from numba.core import event
 
-from parsim.compiling import GROUPS, needed
+from parsim.compiling import GROUPS, collect_seldom, needed
 
 
 class Clock(event.Listener):  # type: ignore[misc]
@@ -41,6 +41,7 @@ class Clock(event.Listener):  # type: ignore[misc]
 
 def one(group: str) -> dict[str, list[float]]:
     """Compile a group in this process; return by function the seconds of its versions."""
+    collect_seldom()
     clock = Clock()
     event.register("numba:compile", clock)
     GROUPS[group].call()

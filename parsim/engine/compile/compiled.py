@@ -82,12 +82,15 @@ def on_disk(function: Callable[..., Any], **options: Any) -> Compiled:
     -------
     Compiled
     """
-    return Compiled(function, code="kernel", sources=sources(Path(function.__code__.co_filename)), **options)
+    options.setdefault("code", "kernel")
+    return Compiled(function, sources=sources(Path(function.__code__.co_filename)), **options)
 
 
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
 #: Its functions keep external linkage: two kernels from disk with internal ones cannot be loaded together.
 kernel = partial(on_disk, _nrt=False)
+#: One whose loops are not unrolled: so long a one is no slower, and a sixth less of it is compiled.
+long_kernel = partial(kernel, code="long kernel")
 #: A function that only kernels call.
 routine = partial(Compiled, code="inlined")
 #: A routine that is always inlined in the loop: these are many, small, and called for every job.

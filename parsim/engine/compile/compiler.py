@@ -10,7 +10,7 @@ from typing import Any
 
 from numba import njit
 from numba.core.caching import FunctionCache
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, ll
 from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
 from numba.core.types import Integer, int64, unliteral
@@ -33,6 +33,16 @@ class _Library(JITCodeLibrary):
     def _optimize_final_module(self) -> None:
         manager, builder = self._codegen._module_pass_manager(opt=2)
         manager.run(self._final_module, builder)
+
+
+class _Rolled(_Library):
+    """Code whose loops are not unrolled."""
+
+    def _optimize_final_module(self) -> None:
+        tuning = ll.create_pipeline_tuning_options(speed_level=2)
+        tuning.loop_vectorization, tuning.loop_unrolling, tuning.loop_interleaving = True, False, False
+        builder = ll.create_pass_builder(self._codegen._tm, tuning)
+        builder.getModulePassManager().run(self._final_module, builder)
 
 
 class _Unfinished(_Library):
@@ -129,7 +139,13 @@ class OnDisk(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
-_LIBRARIES = {"kernel": _Library, "inlined": _Unfinished, "out of line": _OutOfLine, "seldom": _Seldom}
+_LIBRARIES = {
+    "kernel": _Library,
+    "long kernel": _Rolled,
+    "inlined": _Unfinished,
+    "out of line": _OutOfLine,
+    "seldom": _Seldom,
+}
 
 
 def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **options: Any) -> Any:
@@ -138,7 +154,7 @@ def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **opt
     Parameters
     ----------
     function : callable
-    code : {"kernel", "inlined", "out of line", "seldom"}
+    code : {"kernel", "long kernel", "inlined", "out of line", "seldom"}
         A kernel, which Python calls and which is kept on disk; else how the code of a function is used by kernels.
     sources : str
         Digest of a kernel's sources, `parsim.engine.compile.compiled.sources`.
@@ -150,7 +166,7 @@ def dispatcher(function: Callable[..., Any], code: str, sources: str = "", **opt
     numba.core.dispatcher.Dispatcher
     """
     options |= {"nogil": True, "no_cfunc_wrapper": True, "pipeline_class": _compiler(_LIBRARIES[code])}
-    if code == "kernel":
+    if sources:
         made = njit(**options)(function)
         made._cache = OnDisk(function, sources)
     else:

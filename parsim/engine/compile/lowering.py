@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from numba.core import types
-from numba.core.boxing import unbox_tuple
 from numba.core.cgutils import alloca_once_value, gep_inbounds, ir, raw_memmove
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import infer_global, make_intrinsic_template
-from numba.extending import NativeValue, models, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, lower_getattr_generic, models, register_model, typeof_impl, unbox
 
 from parsim.engine.compile.native import ByPointer, memmove
 
 
 class Pointer(types.NamedTuple):  # type: ignore[misc]
-    """The numba type of a tuple that is passed by pointer; only Python makes such tuples."""
+    """The numba type of a tuple that is passed by pointer; only Python makes such tuples.
+
+    Its name is short: every function that takes one has it in its own, and it would be seven thousand letters.
+    """
+
+    def __init__(self, fields: Any, made: Any) -> None:
+        super().__init__(fields, made)
+        self.name = f"{made.__name__}_{sha256(self.name.encode()).hexdigest()[:12]}"
 
 
 @typeof_impl.register(ByPointer)
@@ -53,7 +60,7 @@ def _unbox(kind: Pointer, value: Any, c: Any) -> NativeValue:
             "what is handed on by pointer goes to kernels without reference counts: none would be given back"
         )
     whole = types.NamedTuple(kind.types, kind.instance_class)
-    found = unbox_tuple(whole, value, c)
+    found = c.unbox(whole, value)
     return NativeValue(alloca_once_value(c.builder, found.value), cleanup=found.cleanup, is_error=found.is_error)
 
 

@@ -140,7 +140,7 @@ def value_of(kind, group, walltime):
     return np.float64(walltime) if kind == LJF else -np.float64(walltime)
 
 
-@step
+@out_of_line
 def add_waiting(s, p, j, now):
     """Add job j to list p: by its turn in a constant order, else by its number; not if a job alike has an entry."""
     partition, job = s.partitions[p], s.jobs[j]
