@@ -30,7 +30,7 @@ _FORMULA = "eligible_time / walltime"
 
 
 class Group(NamedTuple):
-    """Kernels that are compiled together: seconds to compile them, the slowest to compile, and calls of all."""
+    """Kernels that are compiled together: seconds to compile them, the slowest, and a function that calls all."""
 
     seconds: int
     longest: Compiled
@@ -70,7 +70,7 @@ GROUPS: dict[str, Group] = {
 
 
 def needed(system: System | None = None) -> list[str]:
-    """Return the names of the groups that simulate a system and the systems that a search derives from it."""
+    """Return the groups that simulate a system and systems derived from it, but not that of head jobs of queues."""
     plans = system is not None and system.plans_top_job
     return [*(["top jobs"] if plans else []), "general", "formulas", "lists"]
 

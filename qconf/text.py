@@ -33,7 +33,7 @@ TERMS = {
 
 
 def in_terms_of(resource: str, text: str) -> str:
-    """Replace cores and core-hours in a text by the bottleneck and its hours."""
+    """Replace "the cores" and "core-hours" in a text by the bottleneck and its hours."""
     name, hours = TERMS[resource]
     text = text.replace("Core-hours", f"{hours[0].upper()}{hours[1:]}").replace("core-hours", hours)
     return text.replace("the cores", f"the {name}")
@@ -113,7 +113,7 @@ def all_or_nothing(
 
 
 def refuse_overwrite(inputs: Iterable[str | Path], targets: Iterable[str | Path], fix: str) -> None:
-    """Refuse to overwrite inputs, or files in input folders.
+    """Refuse to overwrite inputs, or files that are directly in input folders.
 
     Raises
     ------
@@ -145,13 +145,13 @@ def digests(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def changed(directory: Path, known: Mapping[str, Collection[str]]) -> list[Path]:
-    """Return the files of these names whose SHA-256 is not among the known ones."""
+    """Return the files of these names that exist and whose SHA-256 is not among the known ones."""
     paths = {directory / name: hashes for name, hashes in known.items()}
     return [path for path, hashes in paths.items() if path.is_file() and _digest(path) not in hashes]
 
 
 def keep_backup(path: Path) -> Path:
-    """Rename a file to the first free name with ``~`` appended, and return that name."""
+    """Rename a file to the first free name with one ``~`` or more appended, and return that name."""
     backup = path.with_name(f"{path.name}~")
     while backup.exists():
         backup = backup.with_name(f"{backup.name}~")

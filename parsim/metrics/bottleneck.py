@@ -86,7 +86,7 @@ def bottleneck(workload: Workload, system: System) -> Use:
     Returns
     -------
     Use
-        Of the resource whose amounts times seconds are the largest fraction of the machine's, in any period.
+        Of the resource with the most `Use.work` per unit that the machine has; of equal ones the first.
     """
     found = list(uses(workload, system))
     part = np.array([each.work(workload).sum() / each.there for each in found])
@@ -106,7 +106,7 @@ def by_run(schedule: Schedule, system: System, resource: str) -> tuple[NDArray[n
 
     Returns
     -------
-    amount : ndarray(int64 or float64), shape (n + k,)
+    amount : ndarray(int64 or float64), shape (n + k,), for k interruptions
     there : int or float
     """
     demands = schedule.demands

@@ -105,8 +105,8 @@ class Fairshare:
     unknown_shares : int
         Shares of the group `UNKNOWN`, which has the users who are not among `shares`, unless `shares` is empty.
     charges : mapping of str to float
-        Charge of a second of a job: the amount of each resource that it takes, by name, ``cores`` among them, times
-        these weights; empty charges the cores.
+        Charge of a second of a job: the amount of each resource that it takes, by name, ``cores`` among them, in the
+        unit of the requests, times these weights; empty charges the cores.
     charged : {"sum", "max"}
         Charge the sum of the weighted amounts, or only the largest.
     """

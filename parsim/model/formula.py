@@ -178,7 +178,7 @@ def of_requests(requests: Sequence[Request]) -> NDArray[np.float64]:
     Returns
     -------
     ndarray(float64), shape (2, requests + 1)
-        The last column, 0, is of jobs that request only cores.
+        GPUs, and memory in KiB. The last column, 0, is of jobs that request only cores.
     """
     found = [
         [float(scale * sum(chunk.count * chunk.amount(name) for chunk in request)) for request in requests]

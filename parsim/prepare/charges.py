@@ -54,7 +54,7 @@ def rates(workload: Workload, system: System) -> tuple[Column, int]:
 
 
 def rate_of(charges: tuple[tuple[str, float], ...], cores: int, request: Request, *, most: bool = False) -> Fraction:
-    """Return the sum of a job's weighted amounts, or with `most` the largest of them; its cores without weights."""
+    """Return the sum of a job's amounts times `charges`, or with `most` the largest; without charges, its cores."""
     if not charges:
         return Fraction(cores)
     amounts = {

@@ -107,7 +107,7 @@ def _best_first(
 
 
 def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
-    """Whether idle nodes of these types hold such a job, by totals or node by node."""
+    """Whether idle nodes of these types hold the job that `wanted` describes, by totals or node by node."""
     if system.places_chunks:
         return can_be_placed(types, *wanted[1:], best=system.fits_best)
     return len(places(types, *wanted[1:])) > 0
@@ -261,7 +261,7 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
 
 
 def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> Demands:
-    """Return the places of each demand: the distinct amounts, by type and resource, that jobs with it took."""
+    """Return the distinct amounts, by type and resource, that jobs of each demand took; `partition` is each job's."""
     by_type = (-1, placing.nodes_from.size - 1, len(system.node_types))
     of = placing.of.astype(np.int64)
     kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])

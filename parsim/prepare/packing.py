@@ -52,7 +52,7 @@ AHEAD = 2000  #: jobs whose looks the loop has in advance, so that the first bur
 
 
 def most_looks(times: float = 1) -> tuple[int, int]:
-    """Return the looks at entries of waiting lists that a loop has at first, and those that each submitted job adds."""
+    """Return the looks at waiting entries that a loop has at first and that each job adds: `times` the usual ones."""
     looks = math.floor(times * LOOKS)
     return AHEAD * looks, looks
 
@@ -76,7 +76,7 @@ def pack(
 
     `beside` names the plans of the simulation. With `gives_up` the loop gives up in deep queues, if the loop over lines
     of jobs alike can take over and lines are few, or with `one_list` the kernel of one list. With `lines` lists have
-    only the first of jobs alike, on the same conditions. The loop always gives up after `interruptions` interruptions.
+    only the first of jobs alike, on the same conditions. The loop gives up once more than `interruptions` occur.
     """
     n = len(prepared.workload)
     cores = np.array(system.partition_cores, dtype=np.int64)
@@ -363,7 +363,7 @@ def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.Simulation
 
 
 def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> Plans:
-    """Return the nodes, one for each partition unless `System.reserves_nodes`, and empty plans of head jobs."""
+    """Return nodes, one for each partition unless `System.reserves_nodes`, empty plans of head jobs, and windows."""
     nodes = layout(system, by_node=system.reserves_nodes)
     begun = prepared.begun
     windows = 0 if begun is None else begun.windows.size

@@ -29,7 +29,7 @@ def report_history(
 ) -> None:
     """Print what was read, left out and changed, and the warnings; with `err` all on stderr.
 
-    `brief` leaves out what was changed, `quiet` all but the warnings.
+    `brief` leaves out what was changed, `quiet` all but the warnings, `derived` the warnings of the configuration.
     """
     if quiet:
         warn([*([] if derived else base.warnings()), *warnings])
@@ -47,7 +47,7 @@ def report_history(
 def report_cleaning(
     history: History, base: SiteConfig, *, derived: bool, err: bool = False, brief: bool = False
 ) -> None:
-    """Print the numbers of jobs left out and changed by reason, and warnings of a given configuration."""
+    """Print how many jobs were left out and changed, by reason, and warnings of a configuration not `derived`."""
     of, in_ = (" of the whole log", " in the whole log") if history.outside else ("", "")
     shown = [(f"left out{of}", history.reasons), (f"changed{in_}", history.changed)]
     for what, counts in shown[: 1 if brief else 2]:

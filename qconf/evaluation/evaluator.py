@@ -39,11 +39,11 @@ class CachedEvaluator:
         self._known: dict[object, float] = {}
 
     def workloads(self, config: SiteConfig, runtimes: Runtimes | None = None) -> list[Workload]:
-        """Return the jobs of each epoch, routed by `config`. Raises `UnroutableError`."""
+        """Return the jobs of each epoch, routed by `config` and actual `runtimes`. Raises `UnroutableError`."""
         return [epoch.routed(config, runtimes) for _, epoch in self.training.epochs]
 
     def measure(self, config: SiteConfig, runtimes: Runtimes | None = None) -> MeanWaits:
-        """Simulate one configuration on every epoch."""
+        """Simulate one configuration on every epoch, with jobs routed as by `workloads`."""
         return self.simulate(self.workloads(config, runtimes), config.system())
 
     def measure_all(self, candidates: Sequence[tuple[SiteConfig, Runtimes | None]]) -> list[MeanWaits]:

@@ -37,9 +37,9 @@ def never_start(base: SiteConfig, other: SiteConfig, jobs: Workload | None = Non
 
 
 def lowered(period: Period, config: SiteConfig) -> SiteConfig:
-    """Return a configuration with queue limits on cores lowered to what the partitions can start.
+    """Return a configuration whose queues admit no jobs that are too wide to start.
 
-    Only jobs that the base would start count. A limit stays if it is fixed, or if jobs of the period need it.
+    Only jobs that the base would start count. A range of cores stays if it is fixed, or if jobs of the period need it.
     """
     base, takers = period.base, _takers(period.base, config)
     most = {queue.name: config.reach(queue) for queue in config.queues if _too_wide(base, config, queue, takers)}

@@ -20,7 +20,7 @@ HOUR = 3600.0
 def decide(recommendation: Recommendation, chosen: Row | None, least_gain: float, quiet: str = "") -> Recommendation:
     """Recommend the chosen row, or nothing, and give the reason.
 
-    `quiet` is the sentence that jobs hardly wait, or empty.
+    A gain below the fraction `least_gain` is not worth it. `quiet` is the sentence that jobs hardly wait, or empty.
     """
     if chosen is None:
         return replace(recommendation, lead=quiet or _kept(recommendation, least_gain), reason="")
@@ -76,7 +76,7 @@ def _what(found: Recommendation) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a fraction in per cent: without decimals from ten on."""
+    """Format a fraction in per cent, without the sign: one decimal below ten, none from ten on."""
     return f"{100 * share + 0.0:.{0 if abs(share) >= 0.095 else 1}f}"
 
 

@@ -91,7 +91,7 @@ class Trainer:
         return (name, part) in self.found
 
     def measure(self, pairs: Sequence[tuple[Proposal, Proposal]], check: Check | None) -> list[Measured | str]:
-        """Evaluate pairs of proposals: one trained on the whole history, one before the test period."""
+        """Evaluate pairs of proposals, of the whole history and from before the test period; a text is why not."""
         tasks = [(self.shared, check, bare(final), bare(proposal)) for final, proposal in pairs]
         return parallel_map(self.workers, _measure, tasks, processes=True)
 

@@ -49,7 +49,7 @@ def filled(text: str, columns: int | None = None, indent: str = "") -> str:
 
 
 def listed(items: Iterable[tuple[str, str]], columns: int | None = None) -> list[str]:
-    """Return (names: text) lines; names with the same text share a line, names on the left."""
+    """Return a paragraph for each text of (name, text) items: on the left the names that have it, then the text."""
     named = [(", ".join(names), text) for text, names in grouped((text, name) for name, text in items).items()]
     indent = " " * (min(24, max((len(names) for names, _ in named), default=0)) + 4)
     return [filled(f"  {names}".ljust(len(indent) - 2) + f"  {text}", columns, indent) for names, text in named]
@@ -125,13 +125,13 @@ def print_text(to: Console, text: str, indent: str = "", *, style: str = "") -> 
 
 
 def print_list(to: Console, title: str, items: Sequence[tuple[str, str]]) -> None:
-    """Print (name: text) lines below a title; names with the same text share a line. Nothing for no items."""
+    """Print (name, text) items below a title; names with the same text share a line. Print nothing for no items."""
     if items:
         _print_below(to, title, listed(items, to.width))
 
 
 def print_lines(to: Console, title: str, lines: Iterable[str]) -> None:
-    """Print lines below a title; continuation lines are indented further."""
+    """Print a title, and lines below it; continuation lines are indented further."""
     _print_below(to, title, (filled(f"  {line}", to.width, "    ") for line in lines))
 
 

@@ -26,7 +26,7 @@ WAITS = (
 
 
 class NodeTable(NamedTuple):
-    """A table: headings, `texts` columns of text, then numbers; a row for each type of nodes and resource."""
+    """Headings, `texts` columns of text, then numbers; a row for each type of nodes, or for each of its resources."""
 
     title: str
     headings: Sequence[str]
@@ -81,7 +81,7 @@ def _before_after(texts: Iterator[str]) -> str:
 
 
 def node_tables(found: Recommendation) -> Iterator[NodeTable]:
-    """Yield the tables of the test period: of the base, and of the recommendation if there is one."""
+    """Yield the tables of the test period; a cell has the base's value, and the recommendation's if it differs."""
     before, after = found.rows[0].test, found.row.test
     if before is not None:
         change = found.proposes and after is not None

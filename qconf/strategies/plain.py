@@ -27,7 +27,7 @@ def undistinguished(base: SiteConfig, order: str) -> SiteConfig:
 
 
 def unpartitioned(base: SiteConfig) -> SiteConfig:
-    """Return the site without its partitions; all else stays."""
+    """Return the site as a shared machine, without its partitions and pool; all else stays."""
     delay = base.unless_fixed(base.reservation_delay)  # has an effect only on a shared machine
     return base.with_each(lambda _: UNDIVIDED, mode="shared", reserve_after=delay, pool=None)
 

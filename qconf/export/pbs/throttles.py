@@ -77,7 +77,7 @@ def of_queue(attributes: Mapping[str, str]) -> dict[str, int]:
 
 
 def commands(server: Server, queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
-    """Return the commands that set limits of a queue, and keep its other scopes."""
+    """Return the commands that set limits of a queue, or remove those that are None, and keep its other scopes."""
     values: dict[str, dict[str, str]] = {}
     for name, most in limits.items():
         what, scope = _OF_QUEUES[name]
@@ -93,7 +93,7 @@ def commands(server: Server, queue: QueueConfig, limits: Mapping[str, int | None
 
 
 def written(key: str, scopes: Mapping[str, int]) -> str:
-    """Return limits by scope as the value of an attribute; memory in the largest unit that divides it."""
+    """Return limits by scope as the value of attribute `key`; memory, in MiB, in the largest unit that divides it."""
     if key != _OF_RESOURCE + MEMORY:
         return as_limits(scopes)
     units = {"tb": 1024**2, "gb": 1024, "mb": 1}

@@ -129,7 +129,7 @@ def usable(
 
 
 def to_bind(config: SiteConfig, before: Server, options: PbsExporter) -> dict[str, list[str]]:
-    """Return the new nodes of each queue whose binding must change; all nodes for one that loses its binding.
+    """Return all nodes to bind to each queue whose binding must change; those of the machine if it loses its binding.
 
     If the nodes' resources are known, a queue already bound to the right nodes keeps its binding. Raises ExportError.
     """

@@ -45,7 +45,7 @@ class Changes:
 
     @property
     def conf(self) -> bool:
-        """Whether slurm.conf changes."""
+        """Whether slurm.conf, partitions.conf or job_submit.lua changes."""
         return bool(self.lines or self.settings or self.added or self.parameters or self.dropped or self.lua)
 
     @property

@@ -74,7 +74,7 @@ class General:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """A sum of points that a site can explain to users: some per hour waited, minus some per hour of walltime.
+    """A sum of points that a site can explain to users: for hours waited, minus those for hours of walltime and cores.
 
     No ageing factor is needed: the job that has waited longest goes first in the end.
     """
