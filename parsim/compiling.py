@@ -70,9 +70,11 @@ GROUPS: dict[str, Group] = {
 
 
 def needed(system: System | None = None) -> list[str]:
-    """Return the groups that simulate a system and systems derived from it, but not that of head jobs of queues."""
+    """Return the groups that simulate a system, by default one without settings, and the systems derived from it."""
     plans = system is not None and system.plans_top_job
-    return [*(["top jobs"] if plans else []), "general", "formulas", "lists"]
+    heads = system is not None and (system.reserves_for_queues or system.reserves_for_many) and not system.fits_best
+    of = {"top jobs": plans, "head jobs of queues": heads}
+    return [*(name for name, wanted in of.items() if wanted), "general", "formulas", "lists"]
 
 
 def missing(names: Iterable[str] = GROUPS) -> list[str]:

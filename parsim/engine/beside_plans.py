@@ -295,7 +295,7 @@ def start(s, running, plans, heads, j, p, now):
 
 @step
 def cannot_matter(s, heads, p, i, complete):
-    """Whether the job of entry i is too wide to start and cannot be a head job of list p."""
+    """Whether the job of entry i is too wide to start, and no head job; a `complete` list p has all its head jobs."""
     if heads is None:
         return False
     settings = s.settings

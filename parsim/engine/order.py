@@ -272,7 +272,7 @@ def is_ratio(kind):
 
 @step
 def before(context, i, k):
-    """Whether entry i goes before entry k of the same list; ratios that are nearly equal are compared exactly."""
+    """Whether entry i goes before entry k of a list; `context` is (s, kind, now). Close ratios are compared exactly."""
     s, kind, now = context
     waiting = s.waiting
     if waiting.group[i] != waiting.group[k]:
@@ -319,7 +319,7 @@ def first_entry(s, kind, first, last, queue, now):
 
 @step
 def any_before(group, value, of, greatest, bound, queue):
-    """Whether any of `BLOCK` entries, of a queue or of all if -1, may go before one of this group and value."""
+    """Whether any of `BLOCK` entries, whose queues are `of`, may go before group `greatest` and value `bound`."""
     hits = np.int32(0)
     for k in range(BLOCK):
         goes = (group[k] > greatest) | ((group[k] == greatest) & (value[k] >= bound))

@@ -254,7 +254,7 @@ def held_at_its_turn(s, v, j, now):
 
 @out_of_line
 def start_here(s, v, i, now):
-    """Start entry i, if it may start, on partition p or, combined, on its partition and the pool; return the result."""
+    """Start entry i, if it may start, on partition p or, combined, on its own and the pool: STAYS to REOPENED."""
     p = v.p
     waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
     j = np.int64(waiting.job[i])

@@ -96,7 +96,7 @@ def score_planned(planner, waiting, first, now):
 
 @step
 def choose_by_bounds(settings, total, waits):
-    """Return the policy for the mean walltime of waiting jobs: SJF if it is short, LJF if it is long, else FCFS."""
+    """Return the policy for `waits` waiting jobs of `total` seconds: SJF if these are short, LJF if long, else FCFS."""
     if total <= settings.lower * waits:
         return np.int64(SJF)
     return np.int64(FCFS if total <= settings.upper * waits else LJF)

@@ -123,6 +123,11 @@ def test_what_reserves_nodes_or_plans_limits_needs_the_kernels_of_top_jobs():
     assert set(needed(planned)) <= set(GROUPS)
 
 
+@pytest.mark.parametrize("reserving", [{"reserve": "queues"}, {"reservation_depth": 3}])
+def test_what_has_several_head_jobs_needs_their_kernel(reserving):
+    assert set(needed(System(4, [Queue()], **reserving))) - set(needed()) == {"head jobs of queues"}
+
+
 def test_kernels_that_are_interpreted_stay_so():
     """Else rules broken on purpose are simulated by kernels of the disk, in which nothing is broken."""
     line = (

@@ -52,7 +52,7 @@ def preempt_on_types(s, preempting, p, j, now):
 
 @step
 def preempt_for(s, preempting, p, j, now):
-    """Preempt jobs of partition p for job j, if it may start then; return whether it may."""
+    """Preempt jobs of partition p for job j and take its nodes, if it may start then; return whether it may."""
     job, partition = s.jobs[j], s.partitions[p]
     most = partition.free
     for tier in range(preempting.tier[job.queue]):

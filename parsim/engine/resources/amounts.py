@@ -69,7 +69,7 @@ def is_left(types, over, amounts, k):
 
 @step
 def first_fit(types, over, size, amounts, length, limit):
-    """Return the index of the first instant, before `limit`, from which amounts idle for `length` seconds, or -1."""
+    """Return the index of the first instant, before time `limit`, from which amounts idle for `length` s, or -1."""
     k = np.int64(0)
     while k < size and over.times[k] < limit:
         end = over.times[k] + length

@@ -111,7 +111,7 @@ def take_named_nodes(placing, j, first):
 
 @routine
 def plan_chunks(s, placing, p, now):
-    """Find the shadow time and nodes of list p's head job, and the room `left` beside it (rule "planned nodes")."""
+    """Set the shadow time and nodes of list p's head job, and the room `left` beside it (rule "planned nodes")."""
     if placing is None:
         return
     partition, running, bits = s.partitions[p], s.running, s.settings.bits
