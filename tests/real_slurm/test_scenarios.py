@@ -72,7 +72,8 @@ def by(way, steps):
                 yield title, block
                 continue
             ends = f"(sleep 1; touch /srv/end) > /dev/null 2>&1 & setsid --wait timeout 120 sh -c {shlex.quote(block)}"
-            yield title, f"echo {stop[0]} {stop[1]} > /srv/stop\n{ends}\nrm -f /srv/stop\nexit 0"
+            # Not before /srv/end is there: it would end the jobs that come after the last block.
+            yield title, f"echo {stop[0]} {stop[1]} > /srv/stop\n{ends}\nrm -f /srv/stop; wait\nexit 0"
         yield title, block
 
 
