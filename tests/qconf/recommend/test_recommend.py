@@ -302,8 +302,9 @@ def test_guard_rails_know_the_waits_of_all_known_months():
     waits = [each.simulate(base).wait for each in periods]
     training = TrainingSet(periods[1], (periods[0],))
     splits = splits_of(training, *quiet.span)
-    seen = Evaluator(training, splits, settings({}), GuardRails(), None, None, None).seen
-    assert seen.longest == max(wait.max() for wait in waits)
+    evaluator = Evaluator(training, splits, settings({}), GuardRails(), None, None, None)
+    seen = evaluator.seen
+    assert seen.longest == max(wait.max() for wait in waits) == evaluator.bootstrap.seen
     late = [[np.percentile(w[p.workload.queue == q], 95) for q in (0, 1)] for w, p in zip(waits, periods, strict=True)]
     assert list(seen.p95.values()) == pytest.approx(np.max(late, axis=0).tolist(), rel=0.05)
 
@@ -552,8 +553,10 @@ def test_a_guard_rail_broken_on_the_test_period_by_chance_is_tolerated(monkeypat
     """Only what is broken over the resamples too makes a strategy ineligible, in the words of the test period."""
     monkeypatch.setattr("qconf.recommend.evaluator.GuardValues.of", lambda _: GuardValues({}, 0.0, -1.0))
     found = recommended_of(history(STARVED, jobs=600), guards=BrokenOnTestPeriod(usual=usual))
-    assert {row.ineligible for row in found.rows if row.bootstrap is not None} == {ineligible}
     both = "longest on the test period; used on the test period"
+    resampled = [row for row in found.rows if row.bootstrap is not None]
+    assert {row.ineligible for row in resampled} == {ineligible}
+    assert {row.tolerated for row in resampled} == {"used on the test period" if usual else both}
     assert {row.ineligible for row in found.rows if row.bootstrap is None} == {both}
 
 
