@@ -7,6 +7,7 @@ limit, head job of a list, behind a head job, started.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -183,7 +184,7 @@ def _cores(count: int) -> str:
     return f"{count} core" if count == 1 else f"{count} cores"
 
 
-class _Explained:
+class _Explained(ABC):
     """Collects the reasons of one job from the simulation's state after each pass; `names` are those of all jobs."""
 
     of: Simulation | Multiqueue
@@ -231,13 +232,13 @@ class _Explained:
         """Name jobs."""
         return f"job{'s' * (len(jobs) > 1)} {' and '.join(self.names[job] for job in jobs)}"
 
+    @abstractmethod
     def why_it_waits(self) -> str:
         """Say what the job waits for after this pass."""
-        raise NotImplementedError
 
+    @abstractmethod
     def how_it_starts(self) -> str:
         """Say where the job starts, and before which others."""
-        raise NotImplementedError
 
 
 class _OfLists(_Explained):

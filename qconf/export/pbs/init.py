@@ -42,6 +42,7 @@ from qconf.history.records import most_at_once
 if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
 
+WHOLE = "give the whole output of qmgr -c 'print server', with its Execution queues"
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
     "nothing for jobs that wait. Without the file strict_ordering: True is supposed; waits of wide jobs may be wrong"
@@ -79,10 +80,10 @@ def derive(
     reader.warnings += [f"{name}: left out, it has no queue_type" for name in server.untyped]
     reader.warnings += [hooks] if (hooks := server.own_hooks) else []
     if not names:
-        raise InputError("holds no Execution queue that jobs can enter", field="print server")
+        raise InputError("holds no Execution queue that jobs can enter", file=server.file, fix=WHOLE)
     queues = [queue for queue in map(reader.queue, names) if queue is not None]
     if not queues:
-        raise InputError("holds no queue that a job can enter", field="print server")
+        raise InputError("holds no queue that a job can enter", file=server.file, fix=WHOLE)
     division = _Division(reader, queues, settings, records)
     machine = division.machine(cores, name)
     shape = division.shape(machine, [within(queue, machine.cores, reader.warnings) for queue in queues])
