@@ -342,6 +342,6 @@ def test_a_limit_that_nothing_reaches_is_named_and_left_out(limit):
 def test_a_listing_that_is_cut_off_before_its_queues_names_its_file(tmp_path):
     (tmp_path / "server").write_text("#\n# Create queues and set their attributes.\n#\nset server scheduling = True\n")
     with pytest.raises(
-        InputError, match=r"server: holds no Execution queue.*give the whole output|Give the whole output"
+        InputError, match=r"/server: holds no Execution queue that jobs can enter\. Give the whole output"
     ):
         derive(Server.read(tmp_path / "server"), cores=64)
