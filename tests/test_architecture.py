@@ -194,7 +194,7 @@ def test_what_was_read_waits_for_no_strategy() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from qconf.cli import options, qconf\n"
         "def stop(*given, **named): raise SystemExit(0)\n"
-        "import qconf.cli.tune as tune; tune.report_history = stop\n"
+        "import qconf.cli.run_command as run; run.report_history = stop\n"
         "qconf.main(['tune'], standalone_mode=False)"
     )
     after = "heavy = {'qconf.strategies', 'qconf.recommend', 'vl_convert'} & set(sys.modules)"

@@ -76,7 +76,7 @@ def command(
     directory = out or Path("reports", "sites-backtest")
     sites = _sites(source, histories, configs)
     runs = {
-        name: WalkForward("backtest", site, **given, out=directory / name if name else out, as_json=as_json)
+        name: WalkForward(name="backtest", source=site, **given, out=directory / name if name else out, as_json=as_json)
         for name, site in sites.items()
     }
     if histories:

@@ -59,7 +59,7 @@ def command(
         if not paths:
             raise click.UsageError(f"Missing option '{option}'.")
     both = replace(source, history=(*source.history, *later))
-    walk_forward = WalkForward("compare", both, **given)
+    walk_forward = WalkForward(name="compare", source=both, **given)
     records = source.records(), replace(source, history=later).records()
     base = walk_forward.base(both.records() if source.config_path is None else records[0])
     parts = [with_estimates(clean(each, base), base) for each in records]
