@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from qconf.errors import ExportError
 from qconf.export import hours
 from qconf.export.slurm import shortpools
-from qconf.export.slurm.conf import Conf
+from qconf.export.slurm.conf import Conf, is_yes
 from qconf.export.slurm.desired import OF_QUEUES, STATEMENTS, Desired
 from qconf.export.slurm.merging import alike, merged, partitions_of, written
 from qconf.export.slurm.order import SHIPPED
@@ -236,7 +236,7 @@ class Difference:
             if name in managed and name not in ours:
                 held = " ".join(f"{key}={value}" for key, value in words.values())
                 self._row(f"partition {name}", held, "", "queues")
-        default = next((name for name in self.words if self._word(name, "default").upper() == "YES"), "")
+        default = next((name for name in self.words if is_yes(self._word(name, "default"))), "")
         for name, line in ours.items():
             new = {key.lower(): (key, value) for key, value in line.items()}
             old = {key.lower(): value for key, value in before.get(name, {}).items()}

@@ -20,7 +20,17 @@ _TYPE = re.compile(r"^# Nodes (\S+): (\S+)$", re.MULTILINE)
 #: Older name of a key -> present name.
 _NOW = {"shared": "oversubscribe", "priority": "prioritytier", "procs": "cpus"}
 
+#: Words of Slurm's booleans.
+YES, NO = ("YES", "UP", "TRUE", "1"), ("NO", "DOWN", "FALSE", "0")
+#: Marks of templates: of their languages, or a value to put in, like ``<nodes>``.
+_TEMPLATE = re.compile(r"\{\{|\{%|<%|\[%|\$\{|=\s*[<{]\w")
+
 Fields = dict[str, str]
+
+
+def is_yes(value: str) -> bool:
+    """Whether a boolean of slurm.conf is true."""
+    return value.upper() in YES
 
 
 class Conf:
@@ -62,6 +72,8 @@ class Conf:
             for name in self.expand(fields["downnodes"], fields):
                 if name in self.lines:
                     self.lines[name] = {**self.lines[name], "state": fields.get("state", "DOWN")}
+        if not self.exported:
+            self._default()
         if self.future:
             self.warnings.append(f"{len(self.future)} nodes have State=FUTURE: left out")
 
@@ -124,6 +136,18 @@ class Conf:
         except InputError as error:
             raise self.wrong("is no list of nodes", fields, "Nodes", text) from error
 
+    def _default(self) -> None:
+        """Take the defaults of Slurm 23.11 and later where earlier ones differ, with warnings."""
+        weighs = any(key.startswith("priorityweight") and value != "0" for key, value in self.settings.items())
+        if weighs and "prioritytype" not in self.settings:
+            self.settings["prioritytype"] = "priority/multifactor"
+            self.warnings.append("PriorityType is not set: taken as by Slurm 23.11 or later; before, no weight counts")
+        if "clustername" in self.settings and "selecttype" not in self.settings:  # a whole slurm.conf
+            self.warnings.append(
+                "SelectType is not set: taken as by Slurm 23.11 or later; before, jobs get whole nodes: "
+                "write machine.whole_nodes: true"
+            )
+
     def _set(self, fields: Fields) -> None:
         for key, value in fields.items():
             if key.endswith("+"):
@@ -152,19 +176,23 @@ class Conf:
 
     def _node_cores(self, fields: Fields) -> int:
         """Return the CPUs of a node that jobs may use, without those reserved for the system."""
-        try:
-            boards = int(fields.get("boards", "1")) * int(fields.get("socketsperboard", "1"))
-            cores = int(fields.get("sockets", boards)) * int(fields.get("corespersocket", "1"))
-            threads = int(fields.get("threadspercore", "1"))
-            cpus = int(fields.get("cpus", cores * threads))
-            if cores > 1:
-                threads = max(1, cpus // cores)  # CPUs may mean cores
-            kept = int(fields.get("corespeccount", "0")) * threads
-            if listed := fields.get("cpuspeclist"):
-                kept = len(self.expand(f"[{listed}]", fields))
-            return max(0, cpus - kept)
-        except ValueError as error:
-            raise self.wrong("is no number of cores", fields, "NodeName") from error
+
+        def number(word: str, default: int) -> int:
+            text = fields.get(word.lower(), str(default))
+            if not re.fullmatch("[0-9]{1,9}", text):
+                raise self.wrong("is no number", fields, f"{word} of {fields['nodename']}", text)
+            return int(text)
+
+        boards = number("Boards", 1) * number("SocketsPerBoard", 1)
+        cores = number("Sockets", boards) * number("CoresPerSocket", 1)
+        threads = number("ThreadsPerCore", 1)
+        cpus = number("CPUs", cores * threads)
+        if cores > 1:
+            threads = max(1, cpus // cores)  # CPUs may mean cores
+        kept = number("CoreSpecCount", 0) * threads
+        if listed := fields.get("cpuspeclist"):
+            kept = len(self.expand(f"[{listed}]", fields))
+        return max(0, cpus - kept)
 
     def _read(self, path: Path, above: tuple[Path, ...]) -> Iterator[Fields]:
         """Yield the fields of each line of a file and of its included files, whose paths are relative to it."""
@@ -174,6 +202,9 @@ class Conf:
             self.called |= {tuple(expand(hosts)): name for name, hosts in _TYPE.findall(text)}
         listed = [(line, fields, "") for line, fields in shown.lines(text, self.warnings) or ()]
         for line, fields, written in listed or _lines(text):
+            if _TEMPLATE.search(written) and next(iter(fields)) in ("include", "nodename", "partitionname"):
+                fix = "give the slurm.conf that it makes, as the servers have it"
+                raise InputError("is a line of a template", file=path, line=line, fix=fix)
             if "include" not in fields:
                 self.lines_of_partitions += [written] if written and "partitionname" in fields else []
                 yield {**fields, "file": str(path), "line": str(line)}
@@ -200,7 +231,7 @@ def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:
         if include := re.match(r"\s*include\s+(\S+)", joined, re.IGNORECASE):
             yield first, {"include": include[1]}, joined
             continue
-        fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=\s*("[^"]*"|\S*)', joined)
+        fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=+\s*("[^"]*"|\S*)', joined)
         if fields:
             found = {_NOW.get(key.lower(), key.lower()) + added: value.strip('"') for key, added, value in fields}
             yield first, found, joined

@@ -15,7 +15,7 @@ from qconf.errors import InputError
 from qconf.export import hours
 from qconf.export.base import Derived, Given
 from qconf.export.slurm import named, qos, shortpools, throttles
-from qconf.export.slurm.conf import Conf
+from qconf.export.slurm.conf import Conf, is_yes
 from qconf.export.slurm.order import with_order
 from qconf.export.slurm.queues import Partition, Reader
 from qconf.export.slurm.settings import LONGEST_AGE
@@ -140,7 +140,7 @@ class _Reader(Reader):
         if self.routes:
             order = {name: position for position, name in enumerate(self.routes)}
             return sorted(partitions, key=lambda each: order.get(each.name, len(order)))
-        default = [each for each in partitions if each.fields.get("default", "NO").upper() == "YES"][-1:]
+        default = [each for each in partitions if is_yes(each.fields.get("default", "NO"))][-1:]
         if default and default[0] is not partitions[0]:
             self.warnings.append(f"{default[0].name}: first of the queues, since jobs that name none go to it")
         return [*default, *(each for each in partitions if each not in default)]
@@ -164,7 +164,7 @@ class _Reader(Reader):
         select = {word.strip() for word in settings.get("selecttypeparameters", "").split(",")}
         others = select & {"cr_lln", "cr_socket", "cr_socket_memory"} or "pack_serial_at_end" in self.parameters
         topology = settings.get("topologyplugin", "topology/none")
-        lln = any(fields.get("lln", "no").lower() == "yes" for fields in self.conf.partitions)
+        lln = any(is_yes(fields.get("lln", "NO")) for fields in self.conf.partitions)
         plain = topology in ("topology/none", "topology/default", "topology/flat")
         return settings.get("selecttype") == "select/cons_tres" and plain and not others and not lln
 

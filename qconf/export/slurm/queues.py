@@ -15,7 +15,7 @@ from qconf.config.models import BILLING
 from qconf.errors import ExportError
 from qconf.export.slurm import qos as service
 from qconf.export.slurm import throttles
-from qconf.export.slurm.conf import Conf, Fields
+from qconf.export.slurm.conf import NO, Conf, Fields, is_yes
 from qconf.export.slurm.throttles import by_whose, limit_of
 from qconf.history import Records
 from qconf.history.times import slurm_limit
@@ -156,7 +156,7 @@ def _remarks(fields: Mapping[str, str], *, preempts: str | None) -> Iterator[str
         yield f"{name}: OverSubscribe={share}: jobs share cores, which is not simulated"
     if preempts is not None and fields.get("preemptmode", "OFF").upper() != "OFF":
         yield f"{name}: PreemptMode={fields['preemptmode']}: counts with {preempts} only"
-    if fields.get("hidden", "NO").upper() == "YES":
+    if is_yes(fields.get("hidden", "NO")):
         yield f"{name}: Hidden=YES: a queue like the others here"
 
 
@@ -218,8 +218,8 @@ class Reader:
         name, conf = fields["partitionname"], self.conf
         words = self.words.get(fields.get("qos", ""), {})
         fields = service.bounded(fields, words)
-        for key, entered in (("State", "UP"), ("RootOnly", "NO")):
-            if (value := fields.get(key.lower(), entered)).upper() != entered:
+        for key, entered in (("State", ("UP",)), ("RootOnly", NO)):
+            if (value := fields.get(key.lower(), entered[0])).upper() not in entered:
                 self.warnings.append(f"{name}: {key}={value}, left out")
                 return None
         hosts = conf.hosts(fields)
@@ -294,7 +294,7 @@ class Reader:
         self.warnings += _remarks(fields, preempts=None if self.preempts else PREEMPTING)
         if (qos := fields.get("qos")) is not None and qos not in self.limits:
             self.warnings.append(f"{name}: the limits of QOS {qos} are not in slurm.conf: give --qos, or add max_run")
-        for key in (key for key in fields.keys() - READ if fields[key].upper() != "NO"):
+        for key in (key for key in fields.keys() - READ if fields[key].upper() not in NO):
             self.unread.setdefault(key, []).append(name)
 
     @property

@@ -71,6 +71,7 @@ def test_defaults_of_partitions_and_what_is_left_out(tmp_path):
         ("SchedulerParameters=bf_continue", 0, ""),
         ("SchedulerParameters=bf_continue,bf_min_age_reserve=600,bf_interval=9", 600, ""),
         ("schedulerparameters = BF_Min_Age_Reserve=2592000 # a month", 2592000, ""),
+        ("SchedulerParameters==bf_min_age_reserve=600", 600, ""),
         ("SchedulerParameters=bf_continue\nSchedulerParameters+=bf_min_age_reserve=600", 600, ""),
         ("SchedulerParameters=bf_min_age_reserve=600\nSchedulerParameters=bf_continue", 0, ""),
         ("SchedulerParameters=bf_min_age_reserve=2592001", 0, "bf_min_age_reserve=2592001 is no number"),
@@ -110,13 +111,53 @@ def test_times_are_read_as_slurm_does(text, seconds, tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "PartitionName=a Nodes=x", NODES, "NodeName=a CPUs=x"),
+        *("", "PartitionName=a Nodes=x", NODES),
         *(NODES + "PartitionName=a Nodes=ALL MaxTime=soon", NODES + "PartitionName=a Nodes=n[5-1]"),
     ],
 )
 def test_what_is_refused(text, tmp_path):
     with pytest.raises(InputError, match=r"slurm\.conf"):
         slurm_read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("NodeName=a CPUs=x", r"slurm\.conf, line 1: CPUs of a = 'x': is no number"),
+        ("NodeName=a Sockets=2 CoresPerSocket=", "CoresPerSocket of a = '': is no number"),
+        ("# nodes\nNodeName={{ name }} CPUs=4", "line 2: is a line of a template. Give the slurm.conf that it makes"),
+        (NODES + "PartitionName=a Nodes=n[1-${most}]", "is a line of a template"),
+        (NODES + "PartitionName=a Nodes=<name of the nodes>", "is a line of a template"),
+    ],
+)
+def test_words_to_fill_in_are_told(text, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        slurm_read(tmp_path, text)
+
+
+def test_booleans_have_the_words_of_slurm(tmp_path):
+    text = (
+        "PartitionName=a Nodes=ALL MaxTime=60 RootOnly=False Hidden=0 DisableRootJobs=FALSE\n"
+        "PartitionName=b Nodes=ALL Default=TRUE\nPartitionName=c Nodes=ALL RootOnly=1 Default=Up\n"
+    )
+    found = slurm_read(tmp_path, NODES + text)
+    assert found.config.names == ("b", "a")
+    assert [line.partition(",")[0] for line in found.warnings] == ["c: RootOnly=1", "b: first of the queues"]
+
+
+@pytest.mark.parametrize(
+    ("text", "order", "missing"),
+    [
+        ("ClusterName=m\n", "fcfs", "SelectType"),
+        ("ClusterName=m\nSelectType=select/linear\n", "fcfs", ""),
+        ("PriorityWeightFairshare=10\n", "fairshare", "PriorityType"),
+        ("PriorityType=priority/basic\nPriorityWeightFairshare=10\n", "fcfs", ""),
+    ],
+)
+def test_missing_words_whose_default_became_another_are_told(text, order, missing, tmp_path):
+    found = slurm_read(tmp_path, f"{text}{NODES}PartitionName=a Nodes=ALL\n")
+    assert found.config.order == order
+    assert [warning.partition(" is not set")[0] for warning in found.warnings] == [missing] * bool(missing)
 
 
 def test_nodes_are_refused(tmp_path):
@@ -226,7 +267,7 @@ FACTORS = "PriorityJobFactor=500\nPartitionName=b Nodes=ALL PriorityJobFactor=10
     [
         (TIERS, 1000, [1, 2], "PriorityTier goes before"),
         (TIERS, 0, [1, 2], ""),
-        (FACTORS, 1000, [500, 10], ""),
+        (FACTORS, 1000, [500, 10], "PriorityType is not set"),
         (FACTORS, 0, [1, 1], "with a PriorityWeightPartition only"),
     ],
 )
