@@ -130,7 +130,7 @@ def test_what_is_refused(text, tmp_path):
         (NODES + "PartitionName=a Nodes=<name of the nodes>", "is a line of a template"),
     ],
 )
-def test_words_to_fill_in_are_told(text, message, tmp_path):
+def test_words_to_fill_in_are_named(text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         slurm_read(tmp_path, text)
 
@@ -154,7 +154,7 @@ def test_booleans_have_the_words_of_slurm(tmp_path):
         ("PriorityType=priority/basic\nPriorityWeightFairshare=10\n", "fcfs", ""),
     ],
 )
-def test_missing_words_whose_default_became_another_are_told(text, order, missing, tmp_path):
+def test_missing_words_whose_default_changed_are_warned_of(text, order, missing, tmp_path):
     found = slurm_read(tmp_path, f"{text}{NODES}PartitionName=a Nodes=ALL\n")
     assert found.config.order == order
     assert [warning.partition(" is not set")[0] for warning in found.warnings] == [missing] * bool(missing)
