@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from parsim.metrics import Summary
 from qconf.backtest import prepare_periods
-from qconf.backtest.results import AGAINST_FIXED, log_scores
+from qconf.backtest.results import log_scores
 from qconf.backtest.walk_forward import evaluate, fixed_orders
 from qconf.config import SiteConfig
 from qconf.evaluation.period import Period
@@ -244,7 +244,7 @@ def command(
         rows.append(advice_row(name, advice(public(name, traces), looked_up(family, values), options), options))
         curves.append([name, *curve(log, values, family, objective)])
         click.echo(" ".join(rows[-1]), err=True)
-    titles = ["log", "months", "auto", "its points", "lxf", "best order that stays", "which", AGAINST_FIXED]
+    titles = ["log", "months", "auto", "its points", "lxf", "best order that stays", "which", "against it"]
     click.echo(markdown_table(titles, rows))
     click.echo(markdown_table(["log", *(f"{each:g}" for each in PRICES)], curves))
 

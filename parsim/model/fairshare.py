@@ -45,13 +45,11 @@ def weights_of(charges: Mapping[str, float] | Weights) -> Weights:
     return tuple(dict(charges).items())
 
 
-def weight_problems(field: str, charges: Mapping[str, float] | Weights) -> Iterator[tuple[str, str]]:
-    """Yield (path, message) for each weight in `charges` that is not a number from 0 to MOST_SHARES.
+def weight_problems(charges: Mapping[str, float] | Weights) -> Iterator[tuple[str, str]]:
+    """Yield (path, message) for each weight in the field `charges` that is not a number from 0 to MOST_SHARES.
 
     Parameters
     ----------
-    field : str
-        Name of the field that has the weights, the begin of each path.
     charges : mapping of str to float, or its items
 
     Yields
@@ -60,7 +58,7 @@ def weight_problems(field: str, charges: Mapping[str, float] | Weights) -> Itera
     """
     for name, weight in dict(charges).items():
         if not (_is_number(weight) and 0 <= weight <= MOST_SHARES):
-            yield f"{field}.{name}", f"{weight!r} is not a number from 0 to {MOST_SHARES}"
+            yield f"charges.{name}", f"{weight!r} is not a number from 0 to {MOST_SHARES}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,7 @@ class Fairshare:
             yield "fair_share", f"{self.fair_share!r} is neither classic nor tree"
         if not (_is_whole(self.unknown_shares) and 0 <= self.unknown_shares <= MOST_SHARES):
             yield "unknown_shares", f"{self.unknown_shares!r} is not a whole number in 0..{MOST_SHARES}"
-        yield from weight_problems("charges", self.charges)
+        yield from weight_problems(self.charges)
         if self.charged not in ("sum", "max"):
             yield "charged", f"{self.charged!r} is neither sum nor max"
         groups = {share.name: share.group for share in self.shares}

@@ -138,7 +138,7 @@ class Queue:
         if not (_is_finite(self.priority) and self.priority > 0):
             yield "priority", f"{self.priority!r} is not a positive number"
         yield from _from_zero("partition", self.partition)
-        yield from weight_problems("charges", self.charges)
+        yield from weight_problems(self.charges)
         if self.reservation and self.partition:
             yield "partition", f"{self.partition}: a queue with advance reservations owns no partition, only 0"
         if self.starvation is not None:

@@ -113,18 +113,12 @@ def cores_by_partition(
 
 
 def first_excess(
-    group: Column,
-    amount: Column,
-    start: Column,
-    end: Column,
-    cap: Column,
-    held: NDArray[np.bool_] | None = None,
+    group: Column, amount: Column, start: Column, end: Column, cap: Column, held: NDArray[np.bool_]
 ) -> list[tuple[int, int]]:
     """Return (row, amount in use) of the first start that brings its group above its cap, for each group.
 
     Rows that are not `held` count, but are never reported; at an instant they start last.
     """
-    held = np.ones(group.size, dtype=np.bool_) if held is None else held
     rows = np.tile(np.arange(group.size), 2)
     change = np.concatenate((amount, -amount))
     # At one instant ends come first; a group's changes add up to 0, so one running sum serves all groups.

@@ -19,7 +19,6 @@ from qconf.recommend.last import Gain
 REFERENCES = ("fcfs-easy", "shared", "static")
 CURRENT = "current"  #: a further reference in runs that evaluate this strategy
 FIXED = ("fcfs", "lxf", "sjf", "wfp3")  #: fixed orders of a single list of jobs, untrained
-AGAINST_FIXED = "against it"  #: heading of the regret
 RESAMPLES = 200  #: resamples, each of periods and of the days in them
 #: Metrics whose means over the periods are divided by those of a reference.
 COMPARED = ("mean_wait", "mean_bounded_slowdown", "max_wait")

@@ -105,12 +105,7 @@ class Evaluator:
             raise ValueError(f"{row.name} was not resampled")
         return found if other is None else self.bootstrap.between(other.numbers, found.numbers)
 
-    def rows(
-        self,
-        names: Sequence[str],
-        progress: Progress = lambda *_: None,
-        meanwhile: Callable[[], object] | None = None,
-    ) -> list[Row]:
+    def rows(self, names: Sequence[str], progress: Progress, meanwhile: Callable[[], object]) -> list[Row]:
         """Train strategies on the whole history, and on its earlier part to evaluate them on the later one.
 
         Returns at least one row for each strategy, and one for each variant that differs from those before. Of a

@@ -158,23 +158,22 @@ def duration(field: str, title: str | None, low: float, high: float, **axis: obj
     return number(field, title, log=True, domain=(low, high), values=values, labelExpr=LABEL, **axis)
 
 
-def moment(field: str, title: str | None = None, **axis: object) -> Spec:
+def moment(field: str, **axis: object) -> Spec:
     """Encode an instant from `clock`."""
     pattern = "utchours(datum.value) || utcminutes(datum.value) ? '%H:%M' : '%b %-d'"
     about = {"labelExpr": f"utcFormat(datum.value, {pattern})", "tickCount": 7} | axis
-    return {"field": field, "type": "temporal", "title": title, "scale": {"type": "utc"}, "axis": about}
+    return {"field": field, "type": "temporal", "title": None, "scale": {"type": "utc"}, "axis": about}
 
 
-def name(field: str, title: str | None = None, *, sort: Sequence[str] | None = None, **axis: object) -> Spec:
+def name(field: str, title: str | None = None, *, sort: Sequence[str], **axis: object) -> Spec:
     """Encode a name, in the given order."""
-    order = None if sort is None else list(sort)
-    return {"field": field, "type": "nominal", "title": title, "sort": order, "axis": axis}
+    return {"field": field, "type": "nominal", "title": title, "sort": list(sort), "axis": axis}
 
 
-def colour(field: str, colours: Mapping[str, str], title: str | None = None) -> Spec:
+def colour(field: str, colours: Mapping[str, str]) -> Spec:
     """Encode names by colour, with a variable of the style, such as ``q0``, for each."""
     scale = {"domain": list(colours), "range": [f"var(--{each})" for each in colours.values()]}
-    return {"field": field, "type": "nominal", "title": title, "scale": scale}
+    return {"field": field, "type": "nominal", "title": None, "scale": scale}
 
 
 def before_after(*, dashed: bool = False) -> Spec:

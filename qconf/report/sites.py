@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 from qconf import __version__
 from qconf.backtest import CURRENT, Backtest
@@ -91,9 +90,9 @@ def check_sites(directory: Path, inputs: Iterable[Path]) -> None:
         raise InputError("is there already and not from an earlier run", file=there[0], fix=fix)
 
 
-def print_sites(found: Mapping[str, Backtest], to: Console | None = None) -> None:
+def print_sites(found: Mapping[str, Backtest]) -> None:
     """Print a row for each strategy over all sites."""
-    to = to or console()
+    to = console()
     table = new_table(("strategy",), ("sites", "wait", "slowdown", "longest", "least wait at", "most wait at"))
     for each in across(found):
         ratios = [f"{each.ratios[key]:.3f}" for key in ("mean_wait", "mean_bounded_slowdown", "max_wait")]

@@ -28,11 +28,11 @@ WORSE = "Worse off:"
 FIRST = ("current", "fcfs-easy", "lxf-easy", "hybrid")
 
 
-def print_advice(found: Recommendation, exported: Exported | None, place: str, to: Console | None = None) -> None:
+def print_advice(found: Recommendation, exported: Exported | None, place: str) -> None:
     """Print the first screen: advice, the main strategies, gains of the others, and where to read on."""
-    to = to or console()
+    to = console()
     first = advise(found, exported)
-    print_verdict(first, to)
+    print_verdict(first)
     _print_losers(first, to)
     for text in first.queues:
         print_text(to, text, "  ")
@@ -51,9 +51,9 @@ def print_advice(found: Recommendation, exported: Exported | None, place: str, t
     print_text(to, f"Undo: {first.undo}", "  ")
 
 
-def print_verdict(first: Advice, to: Console | None = None) -> None:
+def print_verdict(first: Advice) -> None:
     """Print verdict, gain and the facts behind them."""
-    to = to or console()
+    to = console()
     print_text(to, " ".join([first.headline, *first.facts[:1]]), style=STYLES[first.verdict])
     for text in first.facts[1:]:
         print_text(to, text, "  ")
@@ -64,9 +64,9 @@ def _print_losers(first: Advice, to: Console) -> None:
         print_text(to, f"{'' if i else WORSE:{len(WORSE)}} {text}", " " * (len(WORSE) + 1))
 
 
-def print_recommendation(found: Recommendation, exported: Exported | None = None, to: Console | None = None) -> None:
+def print_recommendation(found: Recommendation, exported: Exported | None = None) -> None:
     """Print the sections beside the advice, all tables, the changes, and why rows are ineligible."""
-    to = to or console()
+    to = console()
     rows = found.rows
     if found.near is not None:
         print_text(to, fidelity_text(found.near), "  ")
@@ -125,11 +125,11 @@ def _mark(found: Recommendation, row: Row) -> str:
     return "x" if row.ineligible else ""
 
 
-def print_backtest(found: Backtest, to: Console | None = None, *, verbose: bool = False) -> None:
+def print_backtest(found: Backtest, *, verbose: bool) -> None:
     """Print verdict and table of a backtest; if `verbose`, also the table of periods and notes."""
-    to = to or console()
+    to = console()
     first = backtest.advise(found)
-    print_verdict(first, to)
+    print_verdict(first)
     _print_losers(first, to)
     to.print()
     print_table(to, _averages(found, backtest.headings(), backtest.cells))

@@ -90,7 +90,7 @@ def _strategies(found: PieceResult) -> str:
     for name, average in found.averages().items():
         means = average.means
         cells = [f"{means['mean_wait'] / 3600:.2f}"]
-        cells += [_ratio(average, "fcfs-easy", each) for each in ("mean_wait", "mean_bounded_slowdown", "max_wait")]
+        cells += _ratios(average)
         worse = average.against["fcfs-easy"].worse
         rows.append([name, *cells, f"{100 * means['utilization_window']:.1f}", f"{100 * worse:.0f}"])
     text = _fallbacks(found)
@@ -102,8 +102,10 @@ def _fallbacks(found: PieceResult) -> str:
     return f"The current configuration stands in for {', '.join(names)} periods." if names else ""
 
 
-def _ratio(average: Average, reference: str, metric: str) -> str:
-    return f"{average.against[reference].ratios[metric]:.3f}"
+def _ratios(average: Average) -> list[str]:
+    """Return mean waits, mean slowdowns and longest waits as ratios to those of fcfs-easy."""
+    ratios = average.against["fcfs-easy"].ratios
+    return [f"{ratios[each]:.3f}" for each in ("mean_wait", "mean_bounded_slowdown", "max_wait")]
 
 
 def _surrogates(found: PieceResult) -> list[str]:
@@ -204,8 +206,7 @@ def _source(found: PieceResult) -> str:
 def _cell(average: Average | None) -> str:
     if average is None:
         return "-"
-    ratios = [_ratio(average, "fcfs-easy", each) for each in ("mean_wait", "mean_bounded_slowdown", "max_wait")]
-    return " / ".join([*ratios, f"{100 * average.means['utilization_window']:.1f}"])
+    return " / ".join([*_ratios(average), f"{100 * average.means['utilization_window']:.1f}"])
 
 
 def _conclusions(logs: Sequence[PieceResult]) -> str:

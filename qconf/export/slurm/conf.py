@@ -110,11 +110,10 @@ class Conf:
         """Return an `InputError` that names a line."""
         return InputError(message, file=fields["file"], line=int(fields["line"]), field=field, value=value)
 
-    def hosts(self, fields: Fields, key: str = "nodes") -> frozenset[str]:
+    def hosts(self, fields: Fields) -> frozenset[str]:
         """Return the nodes of a line (names, node sets, ALL); unknown nodes are left out, if any node is known."""
         found: set[str] = set()
-        text = fields.get(key, "")
-        for part in parts(text):
+        for part in parts(fields.get("nodes", "")):
             if part.upper() == "ALL":
                 found |= {*self.nodes}
             elif part in self._sets:

@@ -196,7 +196,7 @@ def test_quiet_is_the_verdict_and_where_it_is_written(
 
 
 def test_what_was_read_is_printed_before_the_search(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import qconf.recommend
 

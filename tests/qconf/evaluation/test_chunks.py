@@ -18,7 +18,7 @@ queues:
   - {name: b, cores: [1, 64]}
 """
 BASE = parse(SITE)
-GPU, MEMORY = Chunk(1, 8, {"gpus": 1, "memory": 8192}), Chunk(1, 8, {"memory": 2**18})
+GPU = Chunk(1, 8, {"gpus": 1, "memory": 8192})
 #: Queue a has asked for one GPU at most, queue b for two chunks of a quarter of a terabyte.
 JOBS = Workload(
     [0, 1, 2],

@@ -75,7 +75,8 @@ def test_on_a_terminal_verdict_gains_and_losses_have_colours(monkeypatch):
     for name in ("CHANGE", "KEEP"):
         out = io.StringIO()
         console = Console(file=out, force_terminal=True, color_system="standard", width=100, highlight=False)
-        terminal.print_advice(small.recommendation(name), None, "reports/log", console)
+        monkeypatch.setattr(terminal, "console", lambda console=console: console)
+        terminal.print_advice(small.recommendation(name), None, "reports/log")
         shown[name] = out.getvalue()
     assert shown["CHANGE"].startswith("\x1b[1;32mCHANGE:\x1b[0m ")
     assert shown["KEEP"].startswith("\x1b[1;34mKEEP:\x1b[0m ")
