@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -211,12 +212,19 @@ class _Log:
         self.merged: Counter[str] = Counter()
 
     def add(self, text: str, path: str, file: int, line: int) -> None:
-        """Add a line: to a job, to the lines about no run, or to the drops."""
-        torn = not text.endswith("\n")
+        """Add a line: to a job, to the lines about no run, or to the drops.
+
+        A record that was cut off, as on a full disk, has the next one on its line.
+        """
+        starts = [match.start() for match in RECORD.finditer(text)]
+        for begin, end in pairwise(sorted({0, *starts, len(text)})):
+            torn = "torn line" if end < len(text) else "" if text.endswith("\n") else "torn last line"
+            self._add_record(text[begin:end], torn, path, file, line)
+
+    def _add_record(self, text: str, torn: str, path: str, file: int, line: int) -> None:
         match = RECORD.match(text)
         if match is None:
-            reason = "torn last line" if torn else "not an accounting record"
-            self.drops.append(Drop("", path, line, reason, text.strip()[:60]))
+            self.drops.append(Drop("", path, line, torn or "not an accounting record", text.strip()[:60]))
             return
         stamp, kind, name = match.groups()
         rest = text[match.end() :].rstrip()
@@ -234,8 +242,7 @@ class _Log:
             try:
                 self._add_run(kind, name, rest, stamp, file, line)
             except ValueError as error:
-                reason = "torn last line" if torn else "not an accounting record"
-                self.drops.append(Drop(name, path, line, reason, str(error)))
+                self.drops.append(Drop(name, path, line, torn or "not an accounting record", str(error)))
 
     def _add_run(self, kind: str, name: str, rest: str, stamp: str, file: int, line: int) -> None:
         fields = fields_of(kind, rest)

@@ -203,16 +203,16 @@ class Plain:
         return np.array(numbers, dtype=np.int64)[some.codes]
 
     def _note(self, line: str) -> None:
-        """Note a record that is not plain: its job is not plain either."""
-        match = RECORD.match(line)
-        if match is None or match[2] not in OF_JOBS:
-            return
-        if found := _JOB.fullmatch(match[3]):
-            self.strange.add(
-                (self.servers.setdefault(found[4], len(self.servers)), int(found[3] or UNKNOWN), int(found[2]))
-            )
-        if " depend=" in line or "%" in line:
-            self.limited.add(match[3])
+        """Note the record of a line that is not plain, or several: their jobs are not plain either."""
+        for match in RECORD.finditer(line):
+            if match[2] not in OF_JOBS:
+                continue
+            if found := _JOB.fullmatch(match[3]):
+                self.strange.add(
+                    (self.servers.setdefault(found[4], len(self.servers)), int(found[3] or UNKNOWN), int(found[2]))
+                )
+            if " depend=" in line or "%" in line:
+                self.limited.add(match[3])
 
     def settle(self) -> tuple[pd.DataFrame, int]:
         """Return the table of plain jobs in submission order, and the number of their records."""

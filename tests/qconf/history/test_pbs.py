@@ -240,6 +240,25 @@ def test_a_torn_last_line_is_no_early_end(write):
     assert records.dropped["reason"].tolist() == ["torn last line"]
 
 
+@pytest.mark.parametrize("cut", [5, 21, 40, -60, -1])
+@pytest.mark.parametrize("kind", ["Q", "S"])
+def test_a_record_behind_one_that_was_cut_off_counts(write, kind, cut):
+    other = record(kind, "6.srv", start=1000 if kind == "S" else None, ctime=500).rstrip("\n")
+    end = record("E", start=1100, end=1200, Exit_status=0)
+    records = read(write(record("E", "6.srv", ctime=500, start=1000, end=5000) + other[:cut] + end))
+    assert records.table[["job_id", "submit", "start", "end"]].values.tolist() == [
+        ["6.srv", 500, 1000, 5000],
+        ["7.srv", 1000, 1100, 1200],
+    ]
+    assert set(records.reasons) <= {"torn line"}
+
+
+def test_a_record_behind_the_zero_bytes_of_a_crash_counts(write):
+    records = read(write(b"\0" * 512 + record("E", start=1100, end=1200).encode()))
+    assert only(records)["end"] == 1200
+    assert records.reasons == {"torn line": 1}
+
+
 def test_a_whole_last_line_without_its_line_end_counts(write):
     job = only(read(write(record("E", start=1100, end=1200, Exit_status=0, run_count=1).rstrip("\n"))))
     assert job["end"] == 1200
