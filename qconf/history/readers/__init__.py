@@ -20,11 +20,11 @@ from qconf.history.readers.sacct import read_sacct
 from qconf.history.readers.sacct_columns import is_sacct, separator_of
 from qconf.history.readers.sources import Source, find_sources
 from qconf.history.readers.swf import read_swf
-from qconf.history.records import Drop, Records, drop_table
+from qconf.history.records import Drop, Records, drop_table, without_repeats
 
 #: Drop reasons of records that cannot be read.
 UNREADABLE = (
-    *("torn last line", "not a job record", "not an accounting record", "not a sacct row"),
+    *("torn line", "torn last line", "not a job record", "not an accounting record", "not a sacct row"),
     *("absurd value", "ends before it starts"),
 )
 READERS: dict[str, Callable[..., Records]] = {"swf": read_swf, "csv": read_csv, "pbs": read_pbs, "sacct": read_sacct}
@@ -84,6 +84,8 @@ def read(
             if strict or bad is None or not bad.in_folder or len(left) == 1:
                 raise
             out[bad] = error
+    if kind in ("csv", "swf"):  # others tell the runs of a job
+        records = without_repeats(records)
     if strict:
         _refuse_unreadable(records, [str(source.path) for source in filled])
     drops = [Drop("", str(source.path), 1, f"{LEFT_OUT}: {error}", str(error)) for source, error in out.items()]
@@ -151,7 +153,7 @@ def recognise(source: Source, columns: Mapping[str, str] | None = None) -> str:
         return "sacct"
     if kind_of(data) != "lines":
         return "csv"
-    if any(PBS.match(line) for line in lines):
+    if any(PBS.search(line) for line in lines):
         return "pbs"
     first = lines[0] if lines else ""
     names, _ = split_header(next(filter(is_header, lines), first))

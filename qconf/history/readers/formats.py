@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from qconf.history.readers.delimited import MANY, Odd, Rows, Table
-from qconf.history.readers.sources import BLOCK, Source
+from qconf.history.readers.sources import BLOCK, UNPACK, Source
 
 SEPARATORS = ",;\t|"
 EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
@@ -159,7 +159,10 @@ def _of_excel(source: Source) -> Iterator[_Frame]:
     """Read the first sheet that has cells; its header is the first row with more than one."""
     import_module(PACKAGES["xlsx"])  # an extra that pandas needs
     book = io.BytesIO(b"".join(source.chunks(BLOCK)))
-    source.check_unpacked(sum(member.file_size for member in zipfile.ZipFile(book).infolist()))
+    members = zipfile.ZipFile(book).infolist()
+    if not any(member.filename == "[Content_Types].xml" for member in members):
+        raise source.error("is an archive of files (zip)", UNPACK)
+    source.check_unpacked(sum(member.file_size for member in members))
     sheets = pd.read_excel(book, sheet_name=None, header=None, dtype=object, engine="openpyxl")
     for sheet in sheets.values():
         filled = sheet.notna()

@@ -22,6 +22,7 @@ BLOCK = 1 << 22  #: bytes that are read at a time
 LONGEST_LINE = 1 << 26  #: bytes
 #: Logs pack to 1/10 or 1/50; a file that unpacks to more than RATIO times its size and UNPACKED bytes is refused.
 RATIO, UNPACKED = 100, 1 << 28
+UNPACK = "unpack it, and name the folder"
 ENCODINGS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -95,6 +96,8 @@ class Source:
         """Yield the content as UTF-8, without a byte-order mark; invalid UTF-8 passes unchanged."""
         chunks = self.chunks(size)
         first = next(chunks, b"")
+        if first[257:262] == b"ustar":
+            raise self.error("is an archive of files (tar)", UNPACK)
         mark = next((mark for mark in ENCODINGS if first.startswith(mark)), b"")
         encoding = ENCODINGS.get(mark) or _unmarked(first)
         if encoding == "utf-8":
@@ -130,6 +133,8 @@ class Source:
             raise self.error("is packed with zstd, which needs the package zstandard", fix) from error
         except EOFError as error:
             raise self.error(f"the {name} stream is cut off", "copy the file again, it is incomplete") from error
+        except IsADirectoryError as error:
+            raise self.error("is a folder in a folder", "name it, too") from error
         except OSError as error:
             if name and not isinstance(error, PermissionError):
                 raise self.error(f"the {name} stream is damaged ({error})", "copy the file again") from error
@@ -172,13 +177,14 @@ def records_of(
 def find_sources(paths: Sequence[str | Path] | str | Path, unpacked: int | None = None) -> list[Source]:
     """List the files that `paths` name; a folder stands for its files, sorted by name, without hidden ones.
 
-    Raises `InputError` if a path does not exist or is a pipe, a folder holds no file, or two files are identical.
+    A folder in a folder is in the list, too, and cannot be read. Raises `InputError` if a path does not exist or is a
+    pipe, a folder holds no file, or two files are identical.
     """
     found: list[Source] = []
     for path in [Path(paths)] if isinstance(paths, str | Path) else [Path(p) for p in paths]:
         if path.is_dir():
-            files = sorted(p for p in path.iterdir() if p.is_file() and not p.name.startswith("."))
-            if not files:
+            files = sorted(p for p in path.iterdir() if (p.is_file() or p.is_dir()) and p.name[0] != ".")
+            if not any(map(Path.is_file, files)):
                 fix = "name the log files, or the folder they are in"
                 raise InputError("the folder holds no file", file=path, fix=fix)
             found += [Source(file, in_folder=True, unpacked=unpacked) for file in files]
@@ -199,7 +205,7 @@ def _refuse_twins(found: Sequence[Source]) -> None:
     seen: dict[str, Source] = {}
     for source in found:
         try:
-            if not source.path.stat().st_size:
+            if source.path.is_dir() or not source.path.stat().st_size:
                 continue
             twin = seen.setdefault(source.sha256, source)
         except OSError as error:

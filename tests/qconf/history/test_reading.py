@@ -1,6 +1,7 @@
 """Formats recognised by content, many files, folders, and what is no history."""
 
 import os
+import shutil
 
 import pytest
 
@@ -32,6 +33,20 @@ def test_a_folder_is_its_files_by_name(write):
     write(CSV, "days/1")
     folder = write("junk", "days/.hidden").parent
     assert read(folder).table["job_id"].tolist() == ["a", "b"]
+
+
+def test_a_folder_in_a_folder_is_named(write):
+    write(PBS, "logs/old/1")
+    records = read(write(PBS, "logs/2").parent)
+    assert len(records.table) == 1
+    assert records.dropped["detail"].str.contains("logs/old: is a folder in a folder. Name it, too").tolist() == [True]
+
+
+@pytest.mark.parametrize("kind", ["tar", "gztar", "zip"])
+def test_an_archive_is_refused(write, kind):
+    folder = write(PBS * 2, "logs/1").parent
+    with pytest.raises(InputError, match=r"is an archive of files \((tar|zip)\). Unpack it, and name the folder"):
+        read(shutil.make_archive(str(folder), kind, folder))
 
 
 def test_the_sum_of_files_is_the_sum_of_their_jobs(write):
