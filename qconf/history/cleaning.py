@@ -249,12 +249,7 @@ class _Cleaning:
         self.count(order != rows, "put in the order of submission")
         dropped, jobs = self._dropped(), self.jobs(order)
         if jobs.empty:
-            why = ", ".join(f"{count} {reason}" for reason, count in dropped["reason"].value_counts().items())
-            raise InputError(
-                f"no usable job among {records.read} records: {why or 'there is none'}",
-                file=records.first_file,
-                fix="a job needs a submit time, a core, a second of run time and a queue that takes it",
-            )
+            raise records.no_job(records.read, Counter(dropped["reason"]), dropped)
         return History(
             jobs=jobs,
             deleted=deleted.jobs(np.flatnonzero(deleted.alive)),

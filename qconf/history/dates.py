@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qconf.errors import InputError
 from qconf.history.records import MAX_TIME, UNKNOWN
-from qconf.history.times import attempt, instant
+from qconf.history.times import NO_TIME, attempt, instant
 
 #: Value of ``--date-format`` for Unix seconds.
 EPOCH = "epoch"
@@ -272,7 +272,7 @@ class _Dates:
         self.late = np.full(texts.size, np.nan)  #: later readings of repeated hours
         self.skipped = np.zeros(texts.size, dtype=np.bool_)  #: in a skipped hour
         self.dated, self.offset = (np.zeros(texts.size, dtype=np.bool_) for _ in range(2))  #: read by a format; with %z
-        self._close((self.texts == "").to_numpy(), np.full(texts.size, float(UNKNOWN)))
+        self._close(self.texts.str.lower().isin(NO_TIME).to_numpy(), np.full(texts.size, float(UNKNOWN)))
         self.open &= ~self.texts.isin(["now", "today"]).to_numpy()  # pandas would take the current time
 
     def read_form(self, form: str) -> bool:

@@ -28,19 +28,14 @@ def derive_config(records: Records, cores: int | None = None) -> SiteConfig:
     once. Raises `InputError` if the machine's size is unknown or no job is usable on it.
     """
     size = cores or records.machine_cores or most_at_once(records.table)
-    if not size:
+    if not size and len(records.table):
         raise InputError("the size of the machine is unknown", file=records.first_file, fix="give it with --cores")
     table = records.table
     lacks = _lacks(table) | {f"more than {size} cores": table["cores"] > size}
     usable = table.loc[~np.any(list(lacks.values()), axis=0), ["queue", "cores", "walltime"]]
     if usable.empty:
         counts = records.reasons | {what: int(rows.sum()) for what, rows in lacks.items()}
-        why = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        raise InputError(
-            f"no usable job among {records.read} records" + (f": {why}" if why else ""),
-            file=records.first_file,
-            fix="a job needs a submit time, cores that the machine has and at least one second of run time",
-        )
+        raise records.no_job(records.read, counts, records.dropped)
     legal = legal_names(records.queue_names)
     nameless = NAMELESS
     while nameless in legal.values():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.errors import InputError
 
+SAME_ROW = "the same row again: taken as another job"
+SAME_ID = "job_id that another job has, too: taken as different jobs"
 EARLIER = "earlier run of a job that was requeued or preempted: a job of its own"
 UNKNOWN = -1  #: in integer columns; "" in text columns
 
@@ -107,6 +110,16 @@ class Log:
     def reasons(self) -> dict[str, int]:
         """Number of dropped records by reason."""
         return {str(reason): int(count) for reason, count in self.dropped["reason"].value_counts().items()}
+
+    def no_job(self, read: int, reasons: Mapping[str, int], dropped: pd.DataFrame) -> InputError:
+        """Return the error that none of the records read is a usable job, with the first of those dropped."""
+        why = ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count) or "there is none"
+        file, line, detail = self.first_file, None, ""
+        if len(dropped):
+            file, line, detail = dropped[["file", "line", "detail"]].iloc[0]
+        more = f"; the first: {detail}" if detail else ""
+        fix = "a job needs a submit time, cores that the machine has, a second of run time and a queue that takes it"
+        return InputError(f"no usable job among {read} records: {why}{more}", file=file, line=line, fix=fix)
 
     @property
     def first_file(self) -> str | None:
@@ -284,6 +297,24 @@ def stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     for number, table in enumerate(tables):
         table["file"] = np.int64(number)
     return pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+
+
+def without_repeats(records: Records) -> Records:
+    """Drop the jobs that an earlier file has, too; count those that are equal, or share an id, in one file."""
+    table, changed = records.table, Counter(records.changed)
+    drops: list[Drop] = []
+    if len(records.sources) > 1:
+        again = table["file"] > table.groupby([*FIELDS], sort=False)["file"].transform("min")
+        for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
+            drops.append(Drop(job, records.sources[number].path, line, "in an earlier file too"))
+        table = table[~again].reset_index(drop=True)
+    codes, found = pd.factorize(table["job_id"])  # less memory than `duplicated`
+    twice = table[np.bincount(codes, minlength=1)[codes] > 1] if len(found) < len(table) else table[:0]
+    same = twice.duplicated([*FIELDS])
+    for rows, what in ((same, SAME_ROW), (twice.duplicated("job_id") & ~same, SAME_ID)):
+        changed.update({what: int(rows.sum())} if rows.any() else {})
+    dropped = pd.concat([records.dropped, drop_table(drops)], ignore_index=True)
+    return replace(records, table=table, dropped=dropped, changed=changed)
 
 
 def drop_table(drops: Sequence[Drop] | pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 from qconf.errors import InputError
 from qconf.history.records import UNKNOWN
 
+#: What programs write where there is no time.
+NO_TIME = {"", "-", "unknown", "none", "n/a", "na", "null", "(null)", r"\n", "0000-00-00 00:00:00", "0000-00-00"}
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 LIMIT = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,10})(?::([0-9]{1,2}))?(?::([0-9]{1,2}))?")
 

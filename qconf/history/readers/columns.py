@@ -25,23 +25,25 @@ INSTEAD = {"runtime": (("start", "end"),), "cores": (("nodes",), ("tres",))}
 KNOWN = (*FIELDS, *NODES, *CHUNKS, "tres", "suspended", "wait")
 #: Other programs' names for our columns, without blanks and underscores; used only if our own name is absent.
 SYNONYMS = {
-    "job_id": "jobid id job jid jobidraw jobnumber idjob jobno jobnum",
+    "job_id": "jobid id job jid jobidraw jobnumber idjob jobno jobnum localjobid",
     "submit": "submittime submitted submission submissiontime submittimestamp submitdate timesubmit submitat "
-    "submittedat submittedtime queuedtimestamp queuedtime queuedat createdat creationtime created ctime qdate",
-    "start": "starttime started timestart startedat starttimestamp begin begintime startdate dispatchtime startingtime",
+    "submittedat submittimets submittedtime queuedtimestamp queuedtime queuedat createdat creationtime created ctime "
+    "qdate",
+    "start": "starttime started timestart startedat starttimestamp begin begintime startdate "
+    "starttimets dispatchtime startingtime",
     "end": "endtime ended timeend endedat endtimestamp finish finished finishtime finishedat completed completiontime "
-    "completedat enddate",
+    "completedat enddate endtimets",
     "runtime": "elapsed elapsedtime elapsedraw duration runduration walltimeused usedwalltime actualruntime "
-    "wallclockused timeused usedtime resourcesusedwalltime executiontime",
+    "wallclockused timeused usedtime resourcesusedwalltime executiontime wallduration wallclocktime",
     "walltime": "requestedwalltime walltimerequested walltimereq reqwalltime requestedtime reqtime estimate timelimit "
     "timelimitraw wallclockreq wallclocklimit wallclockrequested requestedwallclock walltimelimit maxwalltime "
-    "timerequested timereq limit resourcelistwalltime requestedruntime elapsedlimit",
+    "timerequested timereq limit resourcelistwalltime requestedruntime elapsedlimit runlimit hrt",
     "cores": "procs processors nproc ncpus cpus ncores numcores numcpus corecount cpucount alloccpus cpusalloc "
     "numcoresalloc coresalloc allocatedcores coresused numprocs nprocs slots allocatedprocessors processorsreq "
     "reqcpus cpusreq numcoresreq coresrequested requestedcores requestedprocessors resourcelistncpus cpunum "
-    "requestednumberofresources",
+    "requestednumberofresources processorcount totalcpus totalcores",
     "queue": "partition queuename partitionname queueid vc",
-    "user": "userid username iduser usr owner uid",
+    "user": "userid username iduser usr owner euser systemusername uid",
     "state": "status jobstate jobstatus",
     "group": "account groupid groupname project projectname gid",
     "qos": "qosname",
@@ -88,6 +90,11 @@ class Columns:
     names: Sequence[str]  #: all column names of the table
     units: Mapping[str, str] = field(default_factory=dict)
     preset: Preset | None = None
+
+    def unused(self, name: str) -> list[str]:
+        """Return the table's columns that are not read, but have another program's name of our column `name`."""
+        words, used = SYNONYMS[name].split(), self.at.values()
+        return [given for i, given in enumerate(self.names) if i not in used and plain(given) in words]
 
     def scale(self, name: str) -> float:
         """Return the factor that converts a column's numbers to seconds or MiB; 1 without a unit."""

@@ -33,7 +33,7 @@ from qconf.history.readers.columns import (
 from qconf.history.readers.delimited import Odd
 from qconf.history.readers.formats import open_table
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import FIELDS, LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, job_table, stack
+from qconf.history.records import LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, job_table, stack
 from qconf.history.times import zone
 from qconf.inert import unguarded
 
@@ -60,8 +60,6 @@ NO_TEXT = {"NULL", "null", "(null)", r"\N", "N/A", "NA", "NaN", "nan", "<NA>", "
 NO_VALUE = (2**32 - 2, 2**32 - 1)
 #: Resource ids of Slurm's database; ids above 1000 are a site's own, the first of them mostly GPUs.
 TRES = {"1": "cpu", "2": "mem", "4": "node", "1001": "gres/gpu", "1002": "gres/gpu"}
-SAME_ROW = "the same row again: taken as another job"
-SAME_ID = "job_id that another job has, too: taken as different jobs"
 SKIPPED = "in an hour that the clock skips: as if it had not moved"
 DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
 LOCAL = "without an offset, where others have one: local time"
@@ -99,25 +97,9 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
     changed: Counter[str] = Counter()
     files = [_File(source, about, drops, changed) for source in sources]
     table = stack([file.read() for file in files])
-    if len(sources) > 1:
-        again = _in_an_earlier_file(table)
-        for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
-            drops.append(Drop(job, str(sources[number].path), int(line), "in an earlier file too"))
-        table = table[~again].reset_index(drop=True)
-    codes, found = pd.factorize(table["job_id"])  # less memory than `duplicated`
-    twice = table[np.bincount(codes, minlength=1)[codes] > 1] if len(found) < len(table) else table[:0]
-    same = twice.duplicated([*FIELDS])
-    for rows, what in ((same, SAME_ROW), (twice.duplicated("job_id") & ~same, SAME_ID)):
-        changed.update({what: int(rows.sum())} if rows.any() else {})
     nodes = set().union(*(file.node_sizes for file in files))
     per_node = nodes.pop() if len(nodes) == 1 else None
     return records_of("csv", sources, table, drops, timezone=timezone, changed=changed, cores_per_node=per_node)
-
-
-def _in_an_earlier_file(table: pd.DataFrame) -> Mask:
-    """Mark the rows that an earlier file has too, such as exports of overlapping months."""
-    first = table.groupby(list(FIELDS), dropna=False, sort=False, observed=True)["file"].transform("min")
-    return np.asarray(table["file"] > first)
 
 
 class _Fault(NamedTuple):
@@ -197,6 +179,7 @@ class _File:
             columns["job_id"] = self.lines.astype("str").astype(object)
         self._check_units(columns)
         self._check_queues(columns)
+        self._check_walltimes(columns)
         return self._without_faults(job_table(columns, self.lines.size))
 
     def _new_times(self, name: str, where: Any) -> Times:  # noqa: ANN401 - a tzinfo
@@ -374,6 +357,18 @@ class _File:
             message = f"the column {name} has the seconds that jobs waited, and no queues"
             fix = "say where the queues are, like --columns queue=partition, or --columns queue= where there are none"
             raise self.source.error(message, fix, field="queue", value=str(columns["queue"][row]))
+
+    def _check_walltimes(self, columns: dict[str, Any]) -> None:
+        """Refuse a column `walltime` of the time that jobs ran, if another one seems to have their limits."""
+        others = self.columns.unused("walltime")
+        if self.columns.preset is not None or "walltime" in self.about.columns or not others:
+            return
+        ran, limit = columns["runtime"], columns["walltime"]
+        if (ran > 0).any() and (np.abs(ran - limit) <= 1)[ran > 0].mean() > MOST_OVER:
+            name = self.columns.names[self.columns.at["walltime"]]
+            message = f"the column {name} has the time that most jobs ran, and {others[0]} is not read"
+            fix = f"say which has the limits: --columns walltime={others[0]}, or --columns walltime={name}"
+            raise self.source.error(message, fix, field="walltime", value=int(limit[np.argmax(ran > 0)]))
 
     def _compute(self, columns: dict[str, Any]) -> None:
         """Compute missing columns of starts, run times and cores; refuse rows that end before they start."""

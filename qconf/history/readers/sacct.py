@@ -23,6 +23,7 @@ from qconf.history.readers.sacct_runs import (
     ALIVE,
     BIT,
     DELETED,
+    DOUBLED,
     ELIGIBLE,
     RESERVED,
     RETURNED,
@@ -35,9 +36,8 @@ from qconf.history.readers.sacct_runs import (
 )
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import COLUMNS, DROPPED, UNKNOWN, Coded, Gathered, Records, job_table, kinds
-from qconf.history.times import slurm_limit, zone
+from qconf.history.times import NO_TIME, slurm_limit, zone
 
-NO_TIME = {"", "unknown", "none", "n/a"}
 NO_LIMIT = {"", "unlimited", "partition_limit", "infinite", "invalid", "none", "unknown", "n/a"}
 PROMOTED = re.compile(r"qconf-promote:(\S+)")  #: AdminComment of a job moved into the pool, with its own queue
 CPU = re.compile(r"(?:^|,)cpu=([0-9]{1,9})(?=,|$)")
@@ -112,6 +112,7 @@ class _Runs:
         self.key, self.job_id = self._texts("jobidraw", "jobid"), self._texts("jobid", "jobidraw")
         self._refuse(self.key == "", "no job")
         self.key = np.where(self.key == self.job_id, self.job_id, self.key)  # one text where they are the same
+        self.doubled: Mask = np.zeros(len(self.lines), dtype=np.bool_)  #: with a time in an hour that comes twice
         self.unread: Counter[str] = Counter()  #: unreadable features
         self.columns = self._read()
 
@@ -158,6 +159,7 @@ class _Runs:
             SUSPENDED: idle > 0,
             RESERVED: self._is_filled("reservation") & (started != UNKNOWN),
             RETURNED: returned,
+            DOUBLED: self.doubled,
         }
         return {
             "key": self.key,  # ids restart one day, and then belong to other users
@@ -227,6 +229,7 @@ class _Runs:
         if name not in self.cells:
             return np.full(len(self.lines), UNKNOWN, dtype=np.int64), np.full(len(self.lines), UNKNOWN, dtype=np.int64)
         first, second, wrong = _read_times(self.cells[name], self.where)
+        self.doubled |= second > first
         for i in np.flatnonzero(wrong).tolist():
             self.fault[i] = self.fault[i] or f"{str(self.cells[name].iloc[i])[:40]!r} is no time"
         return first, second
@@ -234,7 +237,8 @@ class _Runs:
     def _run(self, submitted: Column) -> tuple[Column, Column]:
         """Read start and end; among several readings, choose that which fits the elapsed time and the submit."""
         (start, late_start), (end, late_end) = self._times("start"), self._times("end")
-        self.elapsed = self._each("elapsedraw", _seconds)
+        spans = "elapsedraw" not in self.cells
+        self.elapsed = self._each("elapsed", _span) if spans else self._each("elapsedraw", _seconds)
         unclear = ((start != late_start) | (end != late_end)) & (start != UNKNOWN) & (end != UNKNOWN)
         for i in np.flatnonzero(unclear).tolist():
             pairs = sorted((s, e) for s in {start[i], late_start[i]} for e in {end[i], late_end[i]})
@@ -361,6 +365,13 @@ def _state(text: str) -> str:
 
 def _seconds(text: str) -> int:
     return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else UNKNOWN
+
+
+def _span(text: str) -> int:
+    try:
+        return slurm_limit(text)
+    except ValueError:
+        return UNKNOWN
 
 
 @lru_cache(maxsize=65536)

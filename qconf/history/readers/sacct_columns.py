@@ -30,7 +30,7 @@ NEEDED = (
 CPUS = ("alloccpus", "ncpus", "reqcpus")
 WANTED = (
     *("jobidraw", "jobid", "user", "account", "partition", "state", "submit", "eligible", "start", "end"),
-    *("elapsedraw", "suspended", "timelimitraw", "timelimit", *CPUS, "nnodes", "allocnodes"),
+    *("elapsedraw", "elapsed", "suspended", "timelimitraw", "timelimit", *CPUS, "nnodes", "allocnodes"),
     *("alloctres", "reqtres", "allocgres", "reqgres", "reqmem"),
     *("constraints", "reservation", "admincomment", "cluster", "qos"),
 )
@@ -215,7 +215,7 @@ class Columns:
     def _ruled(self, lines: Sequence[str], header: int) -> tuple[list[str], _Converted]:
         """Return the names of columns of fixed width, and a source of their rows with a separator."""
         places = [match.span() for match in re.finditer("-+", lines[1])]
-        widths, exact = [end - begin for begin, end in places], {*WANTED} - {"state"}
+        widths, exact = [end - begin for begin, end in places], {*WANTED} - {"state", "elapsed"}
         names = [lines[0][begin:end].strip().rstrip("+").lower() for begin, end in places]
         whole = [[name for name in WANTED if name.startswith(cut)] for cut in names]  # names are cut off as well
         names = [

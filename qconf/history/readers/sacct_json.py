@@ -16,12 +16,15 @@ COLUMNS = (
     *("constraints", "reservation", "qos", "admincomment"),
 )
 _JOBS = re.compile(r'"job_id"\s*:')
+_NO_JOBS = re.compile(r'"jobs"\s*:\s*\[\s*\]')
 _OWN = re.compile(r'"(?:association|allocation_nodes|tres|time)"\s*:')
 
 
 def is_json(head: str) -> bool:
     """Whether the beginning of a file is output of ``sacct --json``."""
-    return head.lstrip()[:1] in ("{", "[") and bool(_JOBS.search(head)) and bool(_OWN.search(head))
+    if head.lstrip()[:1] not in ("{", "["):
+        return False
+    return bool(_NO_JOBS.search(head) or (_JOBS.search(head) and _OWN.search(head)))
 
 
 def lines_of(source: Source) -> Iterator[bytes]:

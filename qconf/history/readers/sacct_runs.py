@@ -21,11 +21,12 @@ SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
 RESERVED = "ran in a reservation: simulated as if there were none"
 RETURNED = "moved into the pool: back in its queue"
+DOUBLED = "time in an hour that comes twice: the reading that agrees with the other times, else the first"
 DELETED = "deleted before start"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}
 #: Deviations from the log; `marks` of a run is a sum of powers of two in this order.
-MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER)
+MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER, DOUBLED)
 BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
 
 Texts = NDArray[np.object_]

@@ -80,6 +80,10 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
         changed = {"queue: the partition (field 16), as field 15 names none": sum(map(len, tables))}
     by_use = sum(int((_memory(jobs) > np.maximum(jobs[REQUESTED_MEMORY], 0)).sum()) for jobs in fields)
     epoch = min(header.epoch for header in headers)
+    epochs = {header.epoch: source for header, source in zip(headers, sources, strict=True)}
+    if not epoch and len(epochs) > 1:
+        message = f"has no UnixStartTime, but {epochs[max(epochs)].path} has: its times count from somewhere else"
+        raise epochs[0].error(message, f"add a first line like ; UnixStartTime: {max(epochs)}")
     table = stack([shifted(each, header.epoch - epoch) for each, header in zip(tables, headers, strict=True)])
     if table.empty:
         message = f"no line is a job of the Standard Workload Format ({len(drops)} lines read)"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.history import Records, binding_limits, clean
+from qconf.history import Records, binding_limits, clean, derive_config, read
 from qconf.history.records import SourceInfo, drop_table, job_table
 
 
@@ -186,6 +186,14 @@ def test_jobs_are_ordered_by_submit_then_position():
 def test_no_usable_job():
     with pytest.raises(InputError, match=r"no usable job among 2 records: 2 no run time"):
         clean(records({"runtime": 0}, {"runtime": 0}), site())
+
+
+def test_no_usable_job_names_the_first_that_was_dropped(write):
+    path = write("JobID,Submit,Start,End,Timelimit,AllocCPUS,ReqTRES,AllocTRES\n1,0,9,99,5,4,cpu=4,mem=2G,cpu=4,x=2\n")
+    with pytest.raises(
+        InputError, match=r", line 2: no usable job among 1 records: 1 not a sacct row; the first: 10 c"
+    ):
+        derive_config(read(path))
 
 
 def test_queue_names_that_no_batch_system_takes_are_known_by_their_legal_form():

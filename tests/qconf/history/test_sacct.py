@@ -8,7 +8,7 @@ from qconf.config import load
 from qconf.errors import InputError
 from qconf.history import clean, derive_config, read
 from qconf.history.readers.sacct_columns import COMMAND, LISTED
-from qconf.history.readers.sacct_runs import ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
+from qconf.history.readers.sacct_runs import DOUBLED, ELIGIBLE, RESERVED, RESIZED, RETURNED, SUSPENDED
 from qconf.history.records import EARLIER
 
 # By hand from the rows of the sample, on 2026-11-20: job, submit, start, end, cores, limit, queue, state.
@@ -201,6 +201,15 @@ def test_the_hour_that_comes_twice(write, night, elapsed, start, runtime):
     table = read(write(sacct(cells, more="ElapsedRaw")), timezone="Europe/Stockholm").table
     assert table["runtime"].tolist() == [runtime]
     assert start is None or table["start"].tolist() == [start]
+
+
+@pytest.mark.parametrize("elapsed", ["01:30:00", "00:30:00"])
+def test_the_hour_that_comes_twice_is_reported_and_the_time_elapsed_settles_it(write, elapsed):
+    night = {"Submit": "2026-10-25T01:00:00", "Start": "2026-10-25T02:20:00", "End": "2026-10-25T02:50:00"}
+    records = read(write(sacct({**night, "Elapsed": elapsed}, more="Elapsed")), timezone="Europe/Stockholm")
+    hours, minutes, _ = map(int, elapsed.split(":"))
+    assert records.table["runtime"].tolist() == [hours * 3600 + minutes * 60]
+    assert records.changed[DOUBLED] == 1
 
 
 def test_a_torn_last_line_and_a_bar_in_a_name(write):
@@ -480,6 +489,10 @@ def test_arrays_limits_and_parts_in_json(write):
     times = '"start": 1757000100, "end": 1757003700'
     waiting = PLAIN.replace('"COMPLETED"', '["PENDING"]').replace(times, '"start": 0')
     assert read(write(waiting, "c")).dropped["reason"].tolist() == ["waiting at the end of the log"]
+
+
+def test_json_without_a_job(write):
+    assert read(write('{"meta": {}, "errors": [], "jobs": [\n ]}')).read == 0
 
 
 def test_json_that_is_none(write):

@@ -166,6 +166,20 @@ def test_files_are_moved_to_the_earliest_start(write):
     assert records.machine_cores == 64
 
 
+def test_a_job_of_an_earlier_file_is_the_same_job_and_one_of_the_same_file_is_not(write):
+    later = HEADER.replace("1000000000", "1000086400") + line(2, submit=0) + line(3, submit=9)
+    records = read([write(HEADER + line() + line() + line(2, submit=86400), "a"), write(later, "b")])
+    assert records.table[["job_id", "submit"]].values.tolist() == [["1", 0], ["1", 0], ["2", 86400], ["3", 86409]]
+    assert records.dropped[["job_id", "line", "reason"]].values.tolist() == [["2", 7, "in an earlier file too"]]
+    assert records.changed == {"the same row again: taken as another job": 1}
+
+
+def test_a_file_that_does_not_say_when_it_begins_is_not_put_among_others_that_do(write):
+    begun, other = write(HEADER + line(), "a"), write(line(2), "b")
+    with pytest.raises(InputError, match=r"b: has no UnixStartTime, but .*a has.*; UnixStartTime: 1000000000"):
+        read([begun, other])
+
+
 @pytest.mark.parametrize("content", [HEADER, HEADER + "1 2\n", HEADER + f"{line().strip()} 19\n", "; nothing\n\n"])
 def test_no_job_at_all(write, content):
     with pytest.raises(InputError, match="no line is a job"):

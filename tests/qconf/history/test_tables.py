@@ -33,6 +33,22 @@ def test_names_of_other_programs_whatever_their_case_and_blanks(write):
     assert rows(records, *HEADER.split(","), "user") == [["1000", 1769905160, 146437, 172800, 64, "short", "bob"]]
 
 
+def test_a_walltime_that_was_used_is_refused_where_another_column_may_have_the_limits(write):
+    path = write("id,submit_time,start_time,end_time,wall_time,time_limit,cpus,queue\n1,1000,1100,1160,60,600,4,q\n")
+    with pytest.raises(InputError, match=r"walltime = 60: the column wall_time has the time that most .*time_limit is"):
+        read(path)
+    assert rows(read(path, columns={"walltime": "time_limit"}), "runtime", "walltime") == [[60, 600]]
+    assert rows(read(path, columns={"walltime": "wall_time"}), "runtime", "walltime") == [[60, 60]]
+
+
+@pytest.mark.parametrize("nothing", ["NULL", "Unknown", "N/A", "0000-00-00 00:00:00", "-", "None"])
+def test_no_time_in_the_words_of_programs(write, nothing):
+    day = "2026-02-01 00:00:"
+    text = f"job_id,submit,start,end,walltime,cores,queue\na,{day}00,{nothing},{nothing},9,4,q\n"
+    records = read(write(text + f"b,{day}01,{day}02,{day}05,9,4,q\n"))
+    assert rows(records, "start", "end", "runtime") == [[-1, -1, -1], [1769904002, 1769904005, 3]]
+
+
 def test_columns_and_units_that_are_given(write):
     text = "nr,when,took,most,width,where\n1,1000,1.5,2,4,q\n2,2000,0.5,3,4,q\n"
     columns = {
