@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 #: Heads of the blocks of qstat, and their keys in a document.
 _HEADS = {"Job Id": "Jobs", "Queue": "Queue", "Server": "Server"}
-_HEAD = re.compile(r"(Job Id|Queue|Server): *(\S+)")
+_HEAD = re.compile(r"(Job Id|Queue|Server)(?:: *| +)(\S+)")  # without a colon: list of qmgr
 _OF_RESERVATION = re.compile("[RSM][0-9]+")  #: name of a reservation's queue in PBS
 _NODE = re.compile(r"[A-Za-z0-9][\w.\[\]-]*")
 _ATTRIBUTE = re.compile(r" +([A-Za-z_]\w*)(?:\.([\w-]+))? = ?(.*)")
@@ -47,6 +48,22 @@ def _blocks(text: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
             kind, name = _HEADS[head[1]], head[2]
         else:
             kind, name = "nodes", line.strip() if _NODE.fullmatch(line.strip()) else ""
+
+
+def printed(text: str) -> str:
+    """Return the output of ``qstat -Qf`` and ``-Bf``, text or JSON, or of qmgr's ``list``, as that of ``print server``.
+
+    "" for text without queues.
+    """
+    held, rest = [], text.lstrip()
+    try:
+        while rest.startswith("{"):
+            document, end = json.JSONDecoder().raw_decode(rest)
+            held.append(document)
+            rest = rest[end:].lstrip()
+    except ValueError:
+        return ""
+    return statements(held or documents(text))
 
 
 def statements(documents: Iterable[dict[str, Any]]) -> str:

@@ -26,7 +26,7 @@ class PbsExporter(Exporter):
 
     target = "pbs"
     name = "PBS"
-    source = "output of qmgr -c 'print server'"
+    source = "output of qmgr -c 'print server', or of qstat -Bf and qstat -Qf in one file"
     current_for_rollback = True
 
     current: Server | None = option(  # noqa: RUF009 - a field
@@ -91,29 +91,35 @@ class PbsExporter(Exporter):
         return (*found.notes, *ended, *others)
 
     def read(self, path: str | Path, **given: Unpack[Given]) -> Derived:
-        """Derive a configuration from a saved ``print server``; partitions from the nodes, if given."""
+        """Derive a configuration from ``print server`` or qstat's listings; partitions from the nodes, if given."""
         from qconf.export.nodes import of_statements, read_text
         from qconf.export.pbs import qos
         from qconf.export.pbs.fairshare import read_shares
-        from qconf.export.pbs.init import derive
+        from qconf.export.pbs.init import ASK_FOR_SERVER, derive
         from qconf.export.pbs.server import Server
+        from qconf.snapshot.listing import printed
 
         if given.get("qos") is not None:
             raise InputError(
                 "is of Slurm: PBS has qualities of service on its server", field="--qos", fix="leave it out"
             )
-        server, shares = Server.read(path), given.get("shares")
-        nodes = of_statements(read_text(path), Path(path)) if self.nodes is None else self.nodes
-        return derive(
+        text, shares = read_text(path), given.get("shares")
+        shown = printed(text)
+        server = Server.parse(shown or text, path)
+        server.file = Path(path)
+        nodes = of_statements(text, server.file) if self.nodes is None else self.nodes
+        lost = () if not shown or server.attributes else (ASK_FOR_SERVER,)
+        found = derive(
             server,
             nodes=nodes,
             scheduler=self.scheduler,
             cores=given.get("cores"),
             name=given.get("name") or "pbs",
             shares=() if shares is None else read_shares(shares),
-            qos=qos.read(Path(path).parent),
+            qos=qos.read(server.file.parent),
             records=given.get("records"),
         )
+        return Derived(found.config, (*lost, *found.warnings))
 
 
 exporter = PbsExporter

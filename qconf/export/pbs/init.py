@@ -27,6 +27,7 @@ from qconf.export.pbs import qos as qualities
 from qconf.export.pbs import throttles
 from qconf.export.pbs.differences import prime_time
 from qconf.export.pbs.fairshare import with_shares
+from qconf.export.pbs.merging import newer
 from qconf.export.pbs.nodes import read_kept
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.preemption import read_tiers
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from qconf.export.pbs import PbsExporter
 
 WHOLE = "give the whole output of qmgr -c 'print server', with its Execution queues"
+ASK_FOR_SERVER = "the default queue and the limits of the server are not known: put qstat -Bf into the file too"
 ASK_FOR_SCHEDULER = (
     "give the scheduler's sched_config with --scheduler: PBS is shipped with strict_ordering: false, and then reserves "
     "nothing for jobs that wait. Without the file strict_ordering: True is supposed; waits of wide jobs may be wrong"
@@ -68,7 +70,7 @@ def derive(
     the server does not show. Without nodes, machine and nodes are those of `like`, if given.
     """
     of_torque, settings = is_torque(server), scheduler or Scheduler()
-    server = as_pbs(server) if of_torque else server
+    server = newer(as_pbs(server) if of_torque else server)
     nodes = [node for node in nodes or () if node.cores != 0]
     reader = Reader(server, nodes, like)
     names = reader.names()
@@ -78,6 +80,8 @@ def derive(
     asking = [] if scheduler is not None else [ABOUT if of_torque else ASK_FOR_SCHEDULER]
     reader.warnings[:0] = [*asking, *([ABOUT] if of_torque and not asking else [])]
     reader.warnings += [f"{name}: left out, it has no queue_type" for name in server.untyped]
+    if down := [node.name for node in nodes if node.down]:
+        reader.warnings.append(f"{len(down)} nodes are down or offline: counted as the others, as if they were up")
     reader.warnings += [hooks] if (hooks := server.own_hooks) else []
     if not names:
         raise InputError("holds no Execution queue that jobs can enter", file=server.file, fix=WHOLE)
@@ -176,7 +180,8 @@ class _Division:
         if cores is None:
             limits = [q.max_run_cores or 0 for q in self.queues]
             widest = [q.cores[1] if q.cores[1] < MAX_CORES else q.cores[0] for q in self.queues]
-            cores = max(1, *limits, *widest)
+            has = self.server.attributes.get("resources_available.ncpus", "")
+            cores = max(1, *limits, *widest, int(has) if re.fullmatch("[0-9]{1,9}", has) else 0)
             if self.bound:
                 cores = max(cores, sum(limits), sum(q.cores[0] for q in self.queues))
             if self.pooled:  # add cores for the pool
