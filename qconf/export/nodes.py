@@ -15,6 +15,7 @@ from qconf.hosts import expand
 
 _NP = re.compile(r"^[^\s#]+\s.*?\b(?:np|gpus|mics)=[0-9]", re.MULTILINE)
 _VNODE = re.compile(r"(.+)\[[0-9]+\]")
+_DOWN = re.compile(r"down|offline|unknown|stale|maintenance", re.IGNORECASE)
 _SET = re.compile(r"([\w.]+)\s*(\+?)=\s*(\"[^\"]*\"|'[^']*'|[^,]*)(?:,|$)")
 POOL = ""  #: owner of the pool's nodes
 
@@ -37,6 +38,7 @@ class Node:
     file: Path | None = field(default=None, compare=False)
     line: int | None = field(default=None, compare=False)
     sharing: str = field(default="", compare=False)
+    down: bool = field(default=False, compare=False)  #: also offline, or unknown to the server
     vnodes: tuple[str, ...] = field(default=(), compare=False)  #: names of the host's vnodes, if it has several
 
 
@@ -88,6 +90,7 @@ def _joined(one: Node, other: Node) -> Node:
         cores=(one.cores or 0) + (other.cores or 0),
         resources={**one.resources, **other.resources, **amounts},
         vnodes=(*one.vnodes, *other.vnodes),
+        down=one.down or other.down,
     )
 
 
@@ -206,6 +209,7 @@ def _node(name: str, given: Mapping[str, str], path: Path, line: int | None = No
         path,
         line,
         sharing,
+        bool(_DOWN.search(values.get("state", ""))),
         (name,) if part else (),
     )
 

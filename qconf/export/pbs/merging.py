@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 
 from qconf.config import SiteConfig, lost_job
 from qconf.errors import ExportError
@@ -26,6 +27,8 @@ _OLDER = {
     "max_group_run": ("max_run", "g:PBS_GENERIC"),
     "max_user_res": ("max_run_res", "u:PBS_GENERIC"),
     "max_group_res": ("max_run_res", "g:PBS_GENERIC"),
+    "max_queuable": ("max_queued", "o:PBS_ALL"),
+    "max_user_queuable": ("max_queued", "u:PBS_GENERIC"),  # of Torque
 }
 _NAMES = {new: old for old, new in _OLDER.items()}
 
@@ -35,6 +38,18 @@ def older(server: Server) -> list[str]:
     found = [key for key in server.attributes if key.partition(".")[0] in OLD_LIMITS]
     queues = server.queues.items()
     return found + [f"{name}: {key}" for name, held in queues for key in held if key.partition(".")[0] in OLD_LIMITS]
+
+
+def newer(server: Server) -> Server:
+    """Return a copy of a server whose older limits, where they are numbers or sizes, are written as newer ones."""
+    found = deepcopy(server)
+    for attributes in (found.attributes, *found.queues.values()):
+        for name, (new, scope) in _OLDER.items():
+            for key in [key for key in attributes if key.partition(".")[0] == name and attributes[key][:1].isdigit()]:
+                limit = f"{new}{key.removeprefix(name)}"
+                held = f"[{scope}={attributes.pop(key)}]"
+                attributes[limit] = f"{attributes[limit]},{held}" if limit in attributes else held
+    return found
 
 
 def by_scope(attributes: Mapping[str, str]) -> Attributes:

@@ -39,10 +39,8 @@ MANAGED = (
 #: Other attributes that are read, or do not affect the start of a job.
 _UNDERSTOOD = re.compile(
     r"queue_type|enabled|started|resources_(?:min|max)\.nodect|default_chunk\.ncpus|resources_default\..*"
-    r"|hasnodes|total_jobs|state_count|kill_delay|max_array_size"
+    r"|hasnodes|total_jobs|state_count|kill_delay|max_array_size|comment|keep_completed|checkpoint_min"
 )
-#: Older limits of a queue; newer ones take precedence.
-_OLD_LIMITS = {"max_running": "max_run", "max_user_run": "max_user_run", "max_user_res.ncpus": "max_user_cores"}
 _PRIORITY = r"-?[0-9]{1,5}"
 #: Reasons for changes: (pattern of the attribute, key of the configuration or other reason); the first match counts.
 _WHY = (
@@ -201,14 +199,14 @@ class Reader:
         if least > most or above >= upto:
             self.warnings.append(f"{name}: left out, its minimum is above its maximum and no job can enter")
             return None
-        limits = self._limits(name, attributes)
+        limits: dict[str, Any] = throttles.of_queue(attributes)
         narrow = limits.get("max_run_cores", least)
         if narrow < least:
             self.warnings.append(
                 f"{name}: its running-cores limit {narrow} is below its narrowest job {least}; left out"
             )
             del limits["max_run_cores"]
-        known = {*MANAGED, *_OLD_LIMITS, *chain(*ACCESS.values())} - {"default_chunk.Qlist"}
+        known = {*MANAGED, *chain(*ACCESS.values())} - {"default_chunk.Qlist"}
         known |= {f"default_chunk.{resource}" for resource in bindings(attributes)}
         for key, value in attributes.items():
             if not (key in known or _UNDERSTOOD.fullmatch(key) or throttles.of_resources({key: value})):
@@ -281,14 +279,6 @@ class Reader:
         if lowest < 1 and len(values) > 1:
             self.warnings.append(f"priorities were raised by {1 - lowest}: the simulator takes positive ones only")
         return lowest
-
-    def _limits(self, name: str, attributes: Attributes) -> dict[str, Any]:
-        """Read the running limits of a queue, by name in a configuration."""
-        found: dict[str, Any] = throttles.of_queue(attributes)
-        for key, limit in _OLD_LIMITS.items():
-            if most := self._number(name, attributes, key):
-                found.setdefault(limit, most)
-        return found
 
     def throttles(self, nodes: Iterable[NodesConfig]) -> tuple[ThrottleConfig, ...]:
         """Read the throttles: limits of the server, of users and groups in queues, and of resources of `nodes`."""

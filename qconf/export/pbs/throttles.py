@@ -139,7 +139,8 @@ def of_resources(attributes: Mapping[str, str], read: Iterable[str] = ()) -> lis
     These are limits of resources other than cores, except the attributes in `read`.
     """
     known = {*KEYS.values(), *read}
-    limits = (_OF_RESOURCE, "max_run_res_soft.", "max_queued_res.", "queued_jobs_threshold", "resources_available.")
+    soft = ("max_run_soft", "max_run_res_soft.", "max_user_run_soft", "max_group_run_soft")
+    limits = (_OF_RESOURCE, *soft, "max_queued_res.", "queued_jobs_threshold", "resources_available.", "node_group_key")
     return [f"{key} = {value}" for key, value in attributes.items() if key.startswith(limits) and key not in known]
 
 

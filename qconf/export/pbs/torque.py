@@ -17,14 +17,14 @@ _SERVER = (
     *("moab_array_compatible", "nppcu", "timeout_for_job_delete", "timeout_for_job_requeue", "record_job_info"),
     *("job_nanny", "record_job_script", "log_file_max_size", "log_file_roll_depth", "disable_server_id_check"),
     *("authorized_users", "node_submit_exceptions", "display_job_server_suffix", "clone_batch_size", "max_threads"),
-    "owner_purge",
+    *("owner_purge", "mail_domain", "node_ping_rate", "resources_default.neednodes"),
     *("cray_enabled", "legacy_vmem", "tcp_incoming_timeout", "job_start_timeout", "checkpoint_dir", "extra_resc"),
     *("max_slot_limit", "max_job_array_size", "email_batch_seconds", "copy_on_rerun", "lock_file", "down_on_error"),
 )
 _QUEUE = (
     *("resources_default.neednodes", "resources_max.procct", "resources_min.procct", "resources_available.procct"),
     *("max_user_queuable", "acl_group_sloppy", "acl_logic_or", "disallowed_types", "features_required", "ghost_queue"),
-    *("is_transit", "required_login_property", "resources_max.procs"),
+    *("is_transit", "required_login_property", "resources_max.procs", "keep_completed"),
 )
 #: Attributes of the server that only PBS prints.
 _PBS = ("resv_enable", "eligible_time_enable", "pbs_license_min", "max_concurrent_provision", "license_count")
@@ -60,6 +60,7 @@ def read_current(path: str | Path) -> Server:
 def as_pbs(server: Server) -> Server:
     """Return a copy of a Torque server with PBS's attributes in its queues."""
     found = deepcopy(server)
+    _limits(found.attributes)
     for attributes in found.queues.values():
         _limits(attributes)
         for name in _properties(attributes):
@@ -86,5 +87,5 @@ def _properties(attributes: Attributes) -> Iterator[str]:
     """Yield the properties that the nodes of a queue's jobs must have."""
     for key in ("resources_default.neednodes", "features_required"):
         for word in re.split(r"[:,+&]", attributes.pop(key, "")):
-            if re.fullmatch(r"[A-Za-z]\w*", word):
+            if re.fullmatch(r"[A-Za-z][\w.-]*", word):
                 yield word

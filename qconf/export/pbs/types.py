@@ -201,8 +201,8 @@ def scheduled(config: SiteConfig, bound: Collection[str], options: PbsExporter) 
 def _has(node: Node, name: str, value: str) -> bool:
     there = node.resources.get(name, (node.qlist or "") if name == "Qlist" else "")
     truth = TRUTH.get(value.lower())
-    if truth is not None:
-        return TRUTH.get(there.lower(), False) is truth
+    if truth is not None:  # a property of Torque may be the name of the node
+        return TRUTH.get(there.lower(), name == node.name) is truth
     return {*_items(value)} <= {*_items(there)}
 
 

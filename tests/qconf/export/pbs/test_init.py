@@ -1,3 +1,5 @@
+import json
+
 import pytest
 from hypothesis import assume, given, settings
 
@@ -271,6 +273,81 @@ r: queue_type = Route; resources_max.ncpus = 32; route_destinations = "a,b,c,d,g
 """,
     *("default_queue = nowhere", 'job_sort_formula = "accrue_type * eligible_time"', "backfill_depth = 0"),
 )
+
+
+def test_older_limits_of_the_server_and_of_groups():
+    text = listing(
+        "a: max_group_run = 4; max_group_res.ncpus = 64; max_run_soft = [u:PBS_GENERIC=2]",
+        *("max_running = 90", "max_user_run = 9", "max_user_res.ncpus = 32", "node_group_key = rack"),
+    )
+    found = derive(Server.parse(text), cores=128)
+    assert [(each.what, each.max_run, each.max_run_cores) for each in found.config.throttles] == [
+        ("all jobs", 90, None),
+        ("each user", 9, 32),
+        ("each group in queue a", 4, 64),
+    ]
+    said = "\n".join(found.warnings)
+    assert "a: max_run_soft = [u:PBS_GENERIC=2] is not simulated" in said
+    assert "server: node_group_key = rack is not simulated" in said
+
+
+LISTED = """\
+Server: head
+    server_state = Active
+    default_queue = long
+    max_run_res.ncpus = [u:PBS_GENERIC=48]
+    license_count = Avail_Global:9 Avail_Local:9 Used:0
+    resv_enable = True
+
+Queue: long
+    queue_type = Execution
+    state_count = Transit:0 Queued:5 Held:0 Waiting:0 Running:2 Exiting:0 Be
+\tgun:0
+    acl_user_enable = True
+    acl_users = ada,ber
+\tta
+    resources_max.walltime = 48:00:00
+    resources_assigned.ncpus = 12
+    comment = for all, and not only "some"
+    enabled = True
+    started = True
+
+Queue: short
+    queue_type = Execution
+    resources_max.walltime = 02:00:00
+    enabled = True
+    started = True
+"""
+
+
+@pytest.mark.parametrize("list_of_qmgr", [False, True])
+def test_what_qstat_lists_of_server_and_queues(tmp_path, list_of_qmgr):
+    text = LISTED.replace("Queue: ", "Queue ").replace("Server: ", "Server ") if list_of_qmgr else LISTED
+    (tmp_path / "listed").write_text(text)
+    found = exporter("pbs")().read(tmp_path / "listed", cores=96)
+    long, short = found.config.queues
+    assert (long.name, long.walltime[1], long.access.users) == ("long", 48 * 3600, ("ada", "berta"))
+    assert (short.name, short.walltime[1]) == ("short", 7200)
+    assert [(each.what, each.max_run_cores) for each in found.config.throttles] == [("each user", 48)]
+    assert "qstat -Bf" not in "".join(found.warnings)
+    (tmp_path / "listed").write_text(text[text.index("Queue") :])
+    assert "put qstat -Bf into the file too" in exporter("pbs")().read(tmp_path / "listed", cores=96).warnings[0]
+
+
+def test_json_of_qstat_is_read_as_its_text(tmp_path):
+    queues = {"long": {"queue_type": "Execution", "resources_max": {"ncpus": 8}, "enabled": "True", "started": "True"}}
+    documents = json.dumps({"Server": {"head": {"default_queue": "long"}}}) + json.dumps({"Queue": queues})
+    (tmp_path / "listed").write_text(documents)
+    assert [queue.cores for queue in exporter("pbs")().read(tmp_path / "listed", cores=96).config.queues] == [(1, 8)]
+    (tmp_path / "listed").write_text(documents[:-9])
+    with pytest.raises(InputError, match="Give the output of qmgr"):
+        exporter("pbs")().read(tmp_path / "listed")
+
+
+def test_nodes_that_are_not_up_are_counted_with_a_warning():
+    found = derive(Server.parse(FRESH), nodes=[Node("n1", 8), Node("n2", 8, down=True)])
+    assert found.config.machine.cores == 16
+    assert "1 nodes are down or offline: counted as the others, as if they were up" in found.warnings
 
 
 def test_contradictions_are_warnings():

@@ -4,7 +4,7 @@ import pytest
 
 from qconf.errors import InputError
 from qconf.export import exporter
-from qconf.export.nodes import read_nodes
+from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.scheduler import Scheduler
 from qconf.export.pbs.server import Server
@@ -84,6 +84,30 @@ def test_nodes_in_each_form(tmp_path, text, expected, memory):
     assert [each.memory for each in config.nodes] == memory
 
 
+@pytest.mark.parametrize(("word", "hosts"), [("big-mem.v2", "n2"), ("n1", "n1")])
+def test_a_queue_has_the_nodes_of_a_property_or_the_one_of_a_name(tmp_path, word, hosts):
+    text = listing(f"a: resources_default.neednodes = {word}\nb:", "node_check_rate = 150")
+    nodes = read_nodes(str(given(tmp_path, "n1 np=8\nn2 np=8 big-mem.v2\n")))
+    config = derive(Server.parse(text), nodes=nodes).config
+    named = {each.name: each.hosts for each in config.nodes}
+    assert ([named[name] for name in config.queues[0].nodes], config.queues[1].nodes) == ([hosts], None)
+
+
+def test_limits_of_nodes_and_of_jobs_that_wait():
+    text = listing(
+        "a: max_user_queuable = 3; max_queuable = 20\nb: resources_max.nodes = 1",
+        *("resources_max.nodes = 4", "resources_available.ncpus = 48", "tcp_timeout = 6"),
+    )
+    nodes = [Node(f"n{k}", 8) for k in range(6)]
+    found = derive(Server.parse(text), nodes=nodes)
+    assert [queue.cores for queue in found.config.queues] == [(1, 32), (1, 8)]
+    limits = [(each.what, each.max_queued) for each in found.config.throttles]
+    assert limits == [("all jobs in queue a", 20), ("each user in queue a", 3)]
+    found = derive(Server.parse(text))
+    assert found.config.machine.cores == 48
+    assert any(warning.startswith("machine.cores = 48 is a guess") for warning in found.warnings)
+
+
 def test_nodes_of_pbs_as_statements(tmp_path):
     text = "create node a Mom=a.site\nset node a resources_available.ncpus = 4\nset node a Priority = 3\n"
     a, b = read_nodes(str(given(tmp_path, f"{text}create node b\n")))
@@ -103,6 +127,8 @@ def test_an_export_to_it_is_refused_once(tmp_path):
         (PRINTED, True),
         (FRESH, False),
         ("create queue a\nset queue a queue_type = E\nset queue a resources_default.neednodes = big\n", True),
+        ("create queue a\nset queue a queue_type = E\nset queue a keep_completed = 9\n", True),
+        ("create queue a\nset server resources_default.neednodes = 1\n", True),
         ("create queue a\nset queue a queue_type = E\nset server scheduling = True\n", False),
         ("create queue a\nset server resv_enable = True\nset server node_check_rate = 5\n", False),
     ],
