@@ -36,9 +36,9 @@ from parsim.prepare.packing import (
     most_looks,
     pack,
     pack_classes,
+    pack_clock,
     pack_head_jobs,
     pack_plans,
-    pack_windows,
     plans_limits,
 )
 from parsim.prepare.reservations import place, reservations
@@ -435,12 +435,10 @@ def run_lines(prepared: Prepared, system: System) -> Outcome:
 
 
 def _run_multiqueue(prepared: Prepared, system: System) -> Outcome:
-    start = prepared.unstarted()
-    job_class, classes = pack_classes(prepared.workload, system)
-    begin, of, windows = (prepared.first, prepared.begin), prepared.alike(), pack_windows(prepared)
-    multiqueue(prepared.jobs, *begin, of, system.cores, job_class, classes, prepared.bits, *windows, start)
-    check_started(prepared, start)
-    return _on_one_partition(start)
+    clock = pack_clock(prepared, system.cores)
+    multiqueue(clock, prepared.alike(), *pack_classes(prepared.workload, system))
+    check_started(prepared, clock.start)
+    return _on_one_partition(clock.start)
 
 
 def _on_one_partition(start: Column) -> Outcome:

@@ -26,9 +26,10 @@ from parsim.engine.resources.profile import (
     segment_of,
     set_rise,
 )
-from parsim.engine.resources.running import ONE, last_instant, pop_key, push_key
-from parsim.engine.resources.windows import apply_windows, next_instant
+from parsim.engine.resources.running import ONE
+from parsim.engine.resources.windows import apply_windows
 from parsim.engine.simulation import NEVER, routine, step
+from parsim.planning.clock import advance, begin_job, expected_end, give_back, next_ended, next_submitted, resume
 from parsim.planning.made_room import DEEP, NOTES, OCTAVES, Needs, note_needs, note_room, octave, reach_back
 
 #: A line of jobs alike, and the last search for an earlier start of some of them.
@@ -59,8 +60,8 @@ class Plan(NamedTuple):
 
 
 @on_disk
-def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants, start):
-    """Simulate conservative backfilling.
+def conservative(clock, of):
+    """Simulate conservative backfilling; fill the clock's `start`.
 
     When a job ends before its expected end, each waiting job in turn, by submit, gives up its planned start and
     takes the earliest there is now, which is no later. A promise may then fall on an instant at which nothing else
@@ -68,30 +69,18 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
 
     Parameters
     ----------
-    jobs : ndarray(JOB), shape (n,)
-        Ascending by submit after the first `first`; no job wider than the machine.
-    first, begin
-        As `parsim.planning.multiqueue.multiqueue` takes them.
+    clock : parsim.planning.clock.Clock
     of : ndarray(int32), shape (n,)
         Line of each job, as `parsim.engine.lists.alike.Lines` has it.
-    machine : int
-        Cores.
-    bits : int
-        Number of low bits of a key that hold a job.
-    windows, taken, instants
-        As `parsim.prepare.state.Begun` has them.
-    start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 if the loop left the instants that a key can hold before.
 
     Returns
     -------
     promised : ndarray(int64), shape (n,)
         The start that each job was promised when it was submitted; of jobs that run at the begin, their start.
     """
-    n = jobs.size
-    promised = start.copy()
-    longest = 2 * (n + windows.size) + 5
-    ends = np.empty(min(n, machine) + 1, np.int64)
+    n = clock.jobs.size
+    promised = clock.start.copy()
+    longest = 2 * (n + clock.outages.windows.size) + 5
     plan = Plan(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
@@ -102,16 +91,8 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
         np.empty(4, RISE),
         np.empty(n, np.int64),
     )
-    idle = plan.idle
-    idle.times[0] = 0
-    idle.free[0] = machine
-    size = 1
-    for j in range(first):
-        push_key(ends, j, ((start[j] + jobs[j].runtime) << bits) | j)
-        size = change(idle, size, start[j], start[j] + jobs[j].walltime, -np.int64(jobs[j].cores))
-    size = forget(idle, size, begin)
     if 2 * len(plan.alike) < n:  # the loop without notes, which they would slow down
-        event_loop(jobs, first, begin, of, bits, windows, taken, instants, ends, plan, None, size, start, promised)
+        event_loop(clock, of, plan, None, promised)
         return promised
     needs = Needs(
         np.empty(n, np.int64),
@@ -120,54 +101,39 @@ def conservative(jobs, first, begin, of, machine, bits, windows, taken, instants
         np.empty(n, np.int64),
         np.zeros(n, np.int64),
         np.zeros(n, np.int64),
-        np.empty((octave(machine) + 1, OCTAVES), np.int64),
+        np.empty((octave(clock.machine) + 1, OCTAVES), np.int64),
         np.zeros(1, NOTES),
     )
-    event_loop(jobs, first, begin, of, bits, windows, taken, instants, ends, plan, needs, size, start, promised)
+    event_loop(clock, of, plan, needs, promised)
     return promised
 
 
 @step
-def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, plan, needs, size, start, promised):
-    """Simulate, and fill `start` and `promised`. `ends` is a heap of real ends."""
-    n = jobs.size
+def event_loop(clock, of, plan, needs, promised):
+    """Simulate, and fill `start` and `promised`."""
+    jobs, outages = clock.jobs, clock.outages
     waiting, planned, lines, idle = plan.waiting, plan.planned, plan.lines, plan.idle
-    waits = 0
-    running = resumed
-    arriving = resumed
-    passed = 0
-    now = begin - 1
-    turn = 0
+    size = resume(clock, idle)
+    waits = turn = 0
     soonest = NEVER  # of the promises
-    horizon = last_instant(bits)
-    while arriving < n or waits > 0 or running > 0:
-        before = now
-        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
-        if running > 0:
-            now = min(now, ends[0] >> bits)
-        now = min(now, soonest, next_instant(instants, passed))
-        if now > horizon:
-            break
-        while next_instant(instants, passed) <= now:
-            passed += 1
+    while advance(clock, waits, soonest):
+        now = clock.at.now
         size = forget(idle, size, now)
 
         early = False
         until = more = np.int64(0)
-        while running > 0 and (ends[0] >> bits) == now:
-            j = ends[0] & ((np.int64(1) << bits) - 1)
-            pop_key(ends, running)
-            running -= 1
-            expected = start[j] + jobs[j].walltime
-            if expected > now:
+        j = next_ended(clock)
+        while j >= 0:
+            if expected_end(clock, j) > now:
                 early = True
                 if needs is not None:
-                    until = max(until, expected)
+                    until = max(until, expected_end(clock, j))
                     more += jobs[j].cores
-                size = change(idle, size, now, expected, np.int64(jobs[j].cores))
+                size = give_back(clock, idle, size, j)
+            j = next_ended(clock)
         known = False
-        if windows.size:
-            size, known = apply_windows(idle, size, windows, taken, before, now)
+        if outages.windows.size:
+            size, known = apply_windows(idle, size, outages.windows, outages.taken, clock.at.before, now)
         if known:
             turn += 1
             soonest, size = promise_anew(jobs, plan, waits, size)
@@ -179,17 +145,18 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
                 soonest, size = compress_different(plan, needs, waits, size, now)
             else:
                 soonest, size = compress(plan, waits, size, now, turn)
-        while arriving < n and jobs[arriving].submit <= now:
-            cores, walltime = np.int64(jobs[arriving].cores), np.int64(jobs[arriving].walltime)
+        j = next_submitted(clock)
+        while j >= 0:
+            cores, walltime = np.int64(jobs[j].cores), np.int64(jobs[j].walltime)
             i, _ = fit(idle, size, 0, cores, walltime, NEVER)
             instant = idle.times[i]
             size = change(idle, size, instant, instant + walltime, -cores)
-            promised[arriving] = instant
+            promised[j] = instant
             soonest = min(soonest, instant)
-            waiting[waits], planned[waits], lines[waits] = arriving, instant, of[arriving]
-            plan.alike[of[arriving]].cores, plan.alike[of[arriving]].walltime = cores, walltime
+            waiting[waits], planned[waits], lines[waits] = j, instant, of[j]
+            plan.alike[of[j]].cores, plan.alike[of[j]].walltime = cores, walltime
             waits += 1
-            arriving += 1
+            j = next_submitted(clock)
 
         if soonest > now:
             continue
@@ -205,9 +172,7 @@ def event_loop(jobs, resumed, begin, of, bits, windows, taken, instants, ends, p
                 kept += ONE
                 soonest = min(soonest, planned[k])
             else:
-                start[j] = now
-                push_key(ends, running, ((now + jobs[j].runtime) << bits) | j)
-                running += 1
+                begin_job(clock, j)
         waits = np.int64(kept)
 
 

@@ -12,109 +12,62 @@ import numpy as np
 
 from parsim.engine.compile.compiled import on_disk
 from parsim.engine.lists.alike import NO_JOB, Lines, count_lines, join, leave
-from parsim.engine.resources.profile import Profile, change, copy_profile, fit, forget, reserve
-from parsim.engine.resources.running import last_instant, pop_key, push_key
-from parsim.engine.resources.windows import apply_windows, next_instant
+from parsim.engine.resources.profile import Profile, copy_profile, fit, forget, reserve
+from parsim.engine.resources.windows import apply_windows
 from parsim.engine.simulation import BLOCK, LONGEST, NEVER, step
+from parsim.planning.clock import advance, begin_job, give_back, next_ended, next_submitted, resume, take
 
 STARTED = np.int32(LONGEST)  # replaces the cores of a job that has started
 
 
 @on_disk
-def multiqueue(jobs, first, begin, of, machine, job_class, classes, bits, windows, taken, instants, start):
-    """Schedule `jobs` on `machine` cores.
+def multiqueue(clock, of, job_class, classes):
+    """Schedule the jobs of a clock; fill its `start`.
 
     Parameters
     ----------
-    jobs : ndarray(JOB), shape (n,)
-        Ascending by submit after the first `first`; no job wider than the machine.
-    first : int
-        Number of jobs that run when the simulation begins; their starts are in `start`.
-    begin : int
-        First instant at which anything is decided.
+    clock : parsim.planning.clock.Clock
     of : ndarray(int32), shape (n,)
         Line of each job, as `parsim.engine.lists.alike.Lines` has it.
-    machine : int
-        Cores.
     job_class : ndarray(int64), shape (n,)
         Class of each job; 0 is the class of the shortest.
     classes : ndarray(CLASS), shape (K,)
         All empty; each has room for entries of all its jobs.
-    bits : int
-        Number of low bits of a key that hold a job.
-    windows, taken, instants
-        As `parsim.prepare.state.Begun` has them.
-    start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 if the loop left the instants that a key can hold before.
     """
-    n = jobs.size
-    most = min(n, machine)
-    ends = np.empty(most + 1, np.int64)
-    waiting, cores = np.empty(n, np.int64), np.empty(n + BLOCK, np.int32)
-    size = 2 * (most + windows.size) + 4
-    idle = Profile(np.empty(size, np.int64), np.empty(size, np.int64))
+    n = clock.jobs.size
+    waiting, cores = np.empty(n, np.int64), np.empty(n + BLOCK, np.int32)  # the first of jobs alike, and their cores
+    size = 2 * (clock.ends.size + clock.outages.windows.size) + 2
+    idle = Profile(np.empty(size, np.int64), np.empty(size, np.int64))  # beside the running jobs
     longest = size + 2 * classes.size + 2
-    plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))
+    plan = Profile(np.empty(longest, np.int64), np.empty(longest, np.int64))  # also beside the pivots
     order = np.empty(classes.size, np.int64)
     lines = Lines(of, np.full(count_lines(of), NO_JOB, np.int32), np.empty(n, np.int32))
-    start[first:] = -1
-    idle.times[0] = 0
-    idle.free[0] = machine
-    segments = 1
-    for j in range(first):
-        segments = begin_job(jobs, j, start[j], bits, ends, j, idle, segments, start)
-    segments = forget(idle, segments, begin)
-    event_loop(
-        jobs, first, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, cores, idle,
-        segments, plan, order, start,
-    )  # fmt: skip
+    event_loop(clock, lines, job_class, classes, waiting, cores, idle, plan, order)
 
 
 @step
-def event_loop(
-    jobs, resumed, begin, lines, job_class, classes, bits, windows, taken, instants, ends, waiting, cores, idle,
-    segments, plan, order, start,
-):  # fmt: skip
-    """Simulate, and fill `start`.
-
-    `ends` is a heap of real ends; `idle` has the cores idle beside the running jobs, `plan` also beside the pivots;
-    `waiting` has the first of jobs alike, and `cores` their cores.
-    """
-    n = jobs.size
-    size = resumed  # running jobs
+def event_loop(clock, lines, job_class, classes, waiting, cores, idle, plan, order):
+    """Simulate, and fill `start`."""
+    jobs, outages = clock.jobs, clock.outages
+    segments = resume(clock, idle)
     waits = 0
-    low = (np.int64(1) << bits) - 1
-    arriving = resumed
-    passed = 0
-    now = begin - 1
-    horizon = last_instant(bits)
-    while arriving < n or size > 0 or waits > 0:
-        before = now
-        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
-        if size > 0:
-            now = min(now, ends[0] >> bits)
-        now = min(now, next_instant(instants, passed))
-        if now > horizon:
-            break
-        while next_instant(instants, passed) <= now:
-            passed += 1
+    while advance(clock, waits, NEVER):
+        now = clock.at.now
         segments = forget(idle, segments, now)
-        segments, _ = apply_windows(idle, segments, windows, taken, before, now)
-        while size > 0 and (ends[0] >> bits) == now:
-            j = ends[0] & low
-            pop_key(ends, size)
-            size -= 1
-            expected = start[j] + jobs[j].walltime
-            if expected > now:
-                segments = change(idle, segments, now, expected, np.int64(jobs[j].cores))
-        while arriving < n and jobs[arriving].submit <= now:
-            if not join(lines, arriving):
-                its = classes[job_class[arriving]]
-                waiting[its.last] = arriving
-                cores[its.last] = jobs[arriving].cores
+        segments, _ = apply_windows(idle, segments, outages.windows, outages.taken, clock.at.before, now)
+        j = next_ended(clock)
+        while j >= 0:
+            segments = give_back(clock, idle, segments, j)
+            j = next_ended(clock)
+        j = next_submitted(clock)
+        while j >= 0:
+            if not join(lines, j):
+                its = classes[job_class[j]]
+                waiting[its.last] = j
+                cores[its.last] = jobs[j].cores
                 its.last += 1
             waits += 1
-            arriving += 1
+            j = next_submitted(clock)
         if waits == 0 or idle.free[0] <= 0:
             continue
 
@@ -126,10 +79,10 @@ def event_loop(
             if k < 0:
                 break
             j = waiting[classes[k].first]
-            segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
+            begin_job(clock, j)
+            segments = take(clock, idle, segments, j)
             if not promote_next(lines, waiting, cores, classes[k].first, classes[k].last):
                 classes[k].first += 1
-            size += 1
             waits -= 1
 
         # Then the others that delay no pivot, shortest class first.
@@ -147,8 +100,8 @@ def event_loop(
                 if end == 0:
                     continue
                 planned = reserve(plan, planned, 0, end, c, w)
-                segments = begin_job(jobs, j, now, bits, ends, size, idle, segments, start)
-                size += 1
+                begin_job(clock, j)
+                segments = take(clock, idle, segments, j)
                 waits -= 1
                 if promote_next(lines, waiting, cores, i, its.last):
                     i -= 1
@@ -228,11 +181,3 @@ def fits_now(plan, size, cores, walltime):
             return 0
         k += 1
     return k
-
-
-@step
-def begin_job(jobs, j, now, bits, ends, size, idle, segments, start):
-    """Start job j beside `size` running jobs; return the number of segments."""
-    start[j] = now
-    push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
-    return change(idle, segments, now, now + np.int64(jobs[j].walltime), -np.int64(jobs[j].cores))

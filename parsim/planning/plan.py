@@ -28,7 +28,7 @@ from parsim.planning.conservative import conservative
 from parsim.planning.planner import BOUNDS, FCFS, FIXED, SETTINGS, TUNING
 from parsim.planning.replan import replan
 from parsim.prepare.columns import Prepared, check_started, prepare, prepare_from, refuse_needs
-from parsim.prepare.packing import pack_windows
+from parsim.prepare.packing import pack_clock
 
 Order = Literal["fcfs", "sjf", "ljf"]
 Kind = Literal["fixed", "conservative", "bounds", "self-tuning"]
@@ -275,34 +275,20 @@ def plan(workload: Workload, cores: int, policy: Policy | str, state: State | No
 
 def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column | None, Column, Column, Column]:
     """Return starts, promises or None, and the counts `cases`, `starts` and `seconds` of a `PlannedRun`."""
-    jobs, begin, windows = prepared.workload, (prepared.first, prepared.begin), pack_windows(prepared)
+    jobs = prepared.workload
+    cases, starts, seconds = np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
     if not len(jobs):
-        nothing = np.zeros(3, dtype=np.int64)
-        return jobs.submit, jobs.submit, np.zeros((3, 8, 3), dtype=np.int64), nothing, nothing
-    start = prepared.unstarted()
-    promised = None
+        return jobs.submit, jobs.submit, cases, starts, seconds
+    clock = pack_clock(prepared, cores)
+    start, promised = clock.start, None
     if policy.kind == "conservative":
-        cases = np.zeros((3, 8, 3), dtype=np.int64)
-        promised = conservative(prepared.jobs, *begin, prepared.alike(), cores, prepared.bits, *windows, start)
-        check_started(prepared, start)
+        promised = conservative(clock, prepared.alike())
         promised = prepared.restore(promised + prepared.base)
-        starts, seconds = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
         starts[FCFS] = len(jobs) - prepared.first
         seconds[FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
     else:
         of = prepared.single if policy.kind == "self-tuning" else prepared.alike()
-        cases, starts, seconds = replan(
-            prepared.jobs,
-            *begin,
-            of,
-            _ranks(jobs),
-            _weight(jobs, policy.metric),
-            cores,
-            prepared.bits,
-            _settings(policy),
-            *windows,
-            start,
-        )
+        cases, starts, seconds = replan(clock, of, _ranks(jobs), _weight(jobs, policy.metric), _settings(policy))
     check_started(prepared, start)
     return prepared.restore(start + prepared.base), promised, cases, starts, seconds
 

@@ -7,39 +7,29 @@ import numpy as np
 from parsim.engine.compile.compiled import on_disk
 from parsim.engine.lists.alike import NO_JOB, Lines, count_lines, join, leave
 from parsim.engine.resources.profile import Profile
-from parsim.engine.resources.running import add_running, last_instant, pop_key, push_key, remove_running
-from parsim.engine.resources.windows import apply_windows, next_instant
+from parsim.engine.resources.running import add_running, remove_running
+from parsim.engine.resources.windows import apply_windows
 from parsim.engine.simulation import NEVER, Running, step
+from parsim.planning.clock import advance, expected_end, next_ended, next_submitted, run
 from parsim.planning.planner import BOUNDS, FIXED, TUNING, WIDTHS, Planner
 from parsim.planning.self_tuning import choose_by_bounds, tune
 from parsim.planning.whole_plan import find_open, plan_starts
 
 
 @on_disk
-def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windows, taken, instants, start):
-    """Simulate a scheduler that plans its whole waiting list again at every submission and completion.
+def replan(clock, of, ranks, weight, settings):
+    """Simulate a scheduler that plans its whole waiting list again at every submission and completion; fill `start`.
 
     Parameters
     ----------
-    jobs : ndarray(JOB), shape (n,)
-        Ascending by submit after the first `first`; no job wider than the machine.
-    first, begin
-        As `parsim.planning.multiqueue.multiqueue` takes them.
+    clock : parsim.planning.clock.Clock
     of : ndarray(int32), shape (n,)
         Line of each job, as `parsim.engine.lists.alike.Lines` has it; one each for self-tuning, which plans all jobs.
     ranks : ndarray(int64), shape (3, n)
         Place of each job in the order of FCFS, SJF, LJF.
     weight : ndarray(float64), shape (n,)
         What a second of delay of each job adds to the score of a plan; 0 for the makespan.
-    machine : int
-        Cores.
-    bits : int
-        Number of low bits of a key that hold a job.
     settings : SETTINGS
-    windows, taken, instants
-        As `parsim.prepare.state.Begun` has them.
-    start : ndarray(int64), shape (n,)
-        Filled with each job's start; -1 if the loop left the instants that a key can hold before.
 
     Returns
     -------
@@ -48,13 +38,12 @@ def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windo
     starts, seconds : ndarray(int64), shape (3,)
         Jobs started under each policy, and how long it was in use.
     """
-    n = jobs.size
-    most = min(n, machine)
+    jobs, n = clock.jobs, clock.jobs.size
+    most = clock.ends.size
     cases, starts, seconds = np.zeros((3, 8, 3), np.int64), np.zeros(3, np.int64), np.zeros(3, np.int64)
-    ends = np.empty(most + 1, np.int64)
-    running = Running(np.empty(most + 1, np.int64), np.empty(most + 1, np.int64))
+    running = Running(np.empty(most, np.int64), np.empty(most, np.int64))
     count = count_lines(of)
-    segments = most + 2 * windows.size + 1
+    segments = most + 2 * clock.outages.windows.size
     planner = Planner(
         jobs,
         weight,
@@ -72,69 +61,46 @@ def replan(jobs, first, begin, of, ranks, weight, machine, bits, settings, windo
         np.empty(count, np.int64),
         np.full(count, -1, np.int64),
         np.empty(count, np.int64),
-        np.empty(most + 1, np.int64),
+        np.empty(most, np.int64),
         np.empty(3, np.float64),
     )
     find_widths(jobs, planner.width)
-    event_loop(
-        planner, first, begin, ranks, machine, bits, windows, taken, instants, ends, running, start, cases, starts,
-        seconds,
-    )  # fmt: skip
+    event_loop(clock, planner, ranks, running, cases, starts, seconds)
     return cases, starts, seconds
 
 
 @step
-def event_loop(
-    planner, resumed, begin, ranks, machine, bits, windows, taken, instants, ends, running, start, cases, starts,
-    seconds,
-):  # fmt: skip
-    """Simulate, and fill `start`, `cases`, `starts` and `seconds`. `ends` is a heap of real ends."""
-    jobs, settings, n = planner.jobs, planner.settings, planner.jobs.size
-    low = (np.int64(1) << bits) - 1
-    size = 0  # running jobs
+def event_loop(clock, planner, ranks, running, cases, starts, seconds):
+    """Simulate, and fill `start`, `cases`, `starts` and `seconds`."""
+    jobs, settings, at, windows = clock.jobs, planner.settings, clock.at, clock.outages.windows
     fixed = settings.kind == FIXED
     policy = settings.policy
-    idle = np.int64(machine)
-    while size < resumed:
-        push_key(ends, size, ((start[size] + jobs[size].runtime) << bits) | size)
-        key = ((start[size] + jobs[size].walltime) << bits) | size
-        add_running(running, 0, size, key, np.int64(jobs[size].cores))
-        idle -= jobs[size].cores
-        size += 1
+    idle = np.int64(clock.machine)
+    for j in range(at.arriving):
+        idle -= begin_beside(clock, running, j, clock.start[j])
     waiting = 0  # entries of an order
     waits = 0  # jobs
     total = np.int64(0)  # their walltimes
-    arriving = resumed
-    passed = 0
-    now = np.int64(begin)
-    horizon = last_instant(bits)
-    while arriving < n or size > 0 or waiting > 0:
-        before = now
-        now = max(begin, np.int64(jobs[arriving].submit)) if arriving < n else NEVER
-        if size > 0:
-            now = min(now, ends[0] >> bits)
-        now = min(now, next_instant(instants, passed))
-        if now > horizon:
-            break
-        while next_instant(instants, passed) <= now:
-            passed += 1
-        seconds[policy] += now - before
-        while size > 0 and (ends[0] >> bits) == now:
-            j = ends[0] & low
-            pop_key(ends, size)
-            remove_running(running, 0, size, ((start[j] + jobs[j].walltime) << bits) | j)
+    at.now = clock.begin
+    while advance(clock, waits, NEVER):
+        now = at.now
+        seconds[policy] += now - at.before
+        j = next_ended(clock)
+        while j >= 0:
+            remove_running(running, 0, at.running + 1, (expected_end(clock, j) << clock.bits) | j)
             idle += jobs[j].cores
-            size -= 1
-        submitted = arriving < n and jobs[arriving].submit <= now
-        while arriving < n and jobs[arriving].submit <= now:
-            if not join(planner.lines, arriving):
+            j = next_ended(clock)
+        j = next_submitted(clock)
+        submitted = j >= 0
+        while j >= 0:
+            if not join(planner.lines, j):
                 for p in range(3):
                     if not fixed or p == policy:
-                        insert(planner.orders[p], waiting, arriving, ranks[p])
+                        insert(planner.orders[p], waiting, j, ranks[p])
                 waiting += 1
             waits += 1
-            total += jobs[arriving].walltime
-            arriving += 1
+            total += jobs[j].walltime
+            j = next_submitted(clock)
         if waiting == 0:
             continue
 
@@ -147,9 +113,9 @@ def event_loop(
         some = 0 if tunes else find_open(planner, policy, waiting, idle)
         if not tunes and some == 0:
             continue
-        base = left_by_running(planner.base, running, size, idle, now, bits)
+        base = left_by_running(planner.base, running, at.running, idle, now, clock.bits)
         if windows.size:
-            base, _ = apply_windows(planner.base, base, windows, taken, begin - 1, now)
+            base, _ = apply_windows(planner.base, base, windows, clock.outages.taken, clock.begin - 1, now)
         if tunes:
             least, chosen, row = tune(planner, waiting, base, policy, now)
             cases[policy, least, chosen] += 1
@@ -159,26 +125,32 @@ def event_loop(
             # Beside running jobs alone cores only become idle, so the first segment has the fewest. No job starts
             # where windows leave no core idle.
             falling = base if windows.size else 1
-            begun = plan_starts(planner, waiting, some, base, falling, policy, ranks[policy], bits)
+            begun = plan_starts(planner, waiting, some, base, falling, policy, ranks[policy], clock.bits)
         if begun == 0:
             continue
 
         for j in planner.begun[:begun]:
-            start[j] = now
             starts[policy] += 1
-            idle -= jobs[j].cores
+            idle -= begin_beside(clock, running, j, now)
             total -= jobs[j].walltime
-            push_key(ends, size, ((now + jobs[j].runtime) << bits) | j)
-            add_running(running, 0, size, ((now + jobs[j].walltime) << bits) | j, np.int64(jobs[j].cores))
-            size += 1
         waits -= begun
         left = waiting
         for p in range(3):
             if not fixed or p == policy:
-                left = drop_started(planner, planner.orders[p], waiting, ranks[p], start)
+                left = drop_started(planner, planner.orders[p], waiting, ranks[p], clock.start)
         waiting = left
         for j in planner.begun[:begun]:
             leave(planner.lines, j)
+
+
+@step
+def begin_beside(clock, running, j, instant):
+    """Start job j at an instant, beside the jobs that run; return its cores."""
+    clock.start[j] = instant
+    cores = np.int64(clock.jobs[j].cores)
+    add_running(running, 0, clock.at.running, (expected_end(clock, j) << clock.bits) | j, cores)
+    run(clock, j)
+    return cores
 
 
 @step

@@ -28,6 +28,7 @@ from parsim.engine.resources.windows import WINDOW, Outages
 from parsim.model.fairshare import FAIRSHARE
 from parsim.model.system import ORDERS, System
 from parsim.model.workload import MAX_DURATION, Column, Workload
+from parsim.planning.clock import AT, Clock
 from parsim.prepare.charges import decimal
 from parsim.prepare.chunks import unplaced
 from parsim.prepare.columns import Prepared, Table
@@ -405,6 +406,21 @@ def pack_windows(prepared: Prepared) -> Outages:
     """Return the windows of a state for the kernels."""
     begun = prepared.begun
     return _NO_OUTAGES if begun is None else Outages(begun.windows, begun.taken, begun.instants)
+
+
+def pack_clock(prepared: Prepared, cores: int) -> Clock:
+    """Return the clock of a planning kernel on a machine of so many cores."""
+    running = min(len(prepared.workload), cores)
+    return Clock(
+        jobs=prepared.jobs,
+        start=prepared.unstarted(),
+        ends=np.empty(running + 1, dtype=np.int64),
+        bits=prepared.bits,
+        begin=prepared.begin,
+        machine=cores,
+        outages=pack_windows(prepared),
+        at=kernel.one(AT, now=prepared.begin - 1, before=0, arriving=prepared.first, running=0, passed=0),
+    )
 
 
 def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
