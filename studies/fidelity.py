@@ -131,7 +131,7 @@ def depth(name: str, given: argparse.Namespace) -> Iterator[str]:
     recorded = Recorded.of(history, config)
     windows = cut(recorded, spans(recorded))
     family = Family.of(config, recorded, windows, history)
-    found = calibrate(history, config, workers=given.workers).config
+    found = calibrate(history, config, workers=given.workers).verification.config
     for what, base in (("given", config), ("found", found)):
         for change in [Change("", "as it is", base), *family.changes(base, ("backfill",))]:
             figures = Figures.of(Starts.of(windows, change.config))
@@ -159,7 +159,7 @@ def months(name: str, given: argparse.Namespace) -> Iterator[str]:
     month = history.month(LOGS[name][2])
     found = calibrate(history.between(None, month.span[0]), config, workers=given.workers)
     settings = {"workers": given.workers}
-    for what, base in (("given", config), ("calibrated", found.config)):
+    for what, base in (("given", config), ("calibrated", found.verification.config)):
         result = recommend(month, base, strategies=STRATEGIES, settings=settings)
         row = result.row
         gain = interval_text(row.bootstrap)

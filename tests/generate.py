@@ -19,7 +19,7 @@ from parsim.model.node_types import Chunk, NodeType, Request
 from parsim.model.qos import ALL_LIMITS, EXEMPTIONS, QOS
 from parsim.model.schedule import SPANNING, Interruptions, Schedule
 from parsim.model.state import UNSTARTED, State, Window
-from parsim.model.system import UNLIMITED, Pool, Queue, System
+from parsim.model.system import Pool, Queue, System
 from parsim.model.throttles import Throttle
 from parsim.model.workload import MAX_DURATION, Workload
 from parsim.naive.node_types import best_nodes, can_run, first_nodes, idle, places
@@ -208,9 +208,9 @@ def workload(rng: Random, machine: System, *, jobs: int | None = None, fit_parti
         q = rng.randrange(len(machine.queues))
         here = machine.queues[q]
         user = rng.choice((-1, 0, 0, 1, 2))
-        widest = min(machine.cores, here.max_run_cores or UNLIMITED)
+        widest = min(machine.cores, here.max_run_cores or machine.cores)
         if user != -1:
-            widest = min(widest, here.max_user_cores or UNLIMITED)
+            widest = min(widest, here.max_user_cores or widest)
         if fit_partition:
             widest = min(widest, here.partition)
         cores = rng.choice(edges) if rng.random() < 0.6 else rng.randint(1, machine.cores)

@@ -147,7 +147,7 @@ DATA = {
         "planning.plan": "Policy",
         "model.schedule": "Interruptions NO_INTERRUPTIONS SPANNING Schedule",
         "model.state": "State Window",
-        "model.system": "LIMITS Mode Queue System UNLIMITED",
+        "model.system": "LIMITS Mode Queue System",
         "model.throttles": "THROTTLES",
         "model.workload": "Column MAX_DURATION Workload",
     }.items()

@@ -78,7 +78,6 @@ class Formula:
 
     Attributes
     ----------
-    text : str
     code : ndarray(int64), shape (k, 2)
         Instructions and their operands, in postfix order.
     constants : ndarray(float64), shape (c,)
@@ -99,7 +98,6 @@ class Formula:
         Whether it reads the predicted run time.
     """
 
-    text: str
     code: NDArray[np.int64]
     constants: NDArray[np.float64]
     column_codes: tuple[NDArray[np.int64], ...]
@@ -336,7 +334,6 @@ def parse(text: str) -> Formula:
     code = [(op.COLUMN, columns + operand) if each == _USE else (each, operand) for each, operand in code]
     programs = [code, *compiler.columns]
     return Formula(
-        text=text.strip(),
         code=np.array(code, dtype=np.int64),
         constants=np.array(compiler.constants, dtype=np.float64),
         column_codes=tuple(np.array(column, dtype=np.int64) for column in compiler.columns),

@@ -41,8 +41,6 @@ LIMITS = (*TOTAL_LIMITS, *USER_LIMITS)
 
 MOST_NODE_CORES = 2**24  #: of a machine whose nodes are told apart
 
-UNLIMITED = MAX_CORES  #: no job count and no core count reaches it
-
 LARGEST = 2**62  #: no instant and no number of cores reaches it
 NOT_WHOLE = "not a whole number below 2**62"
 

@@ -181,13 +181,6 @@ class Bootstrap:
         parallel_map(self.workers, _kept_chunk, tasks, processes=True, done=keep)
         return [found[place] for place in places]
 
-    def compare(self, subjects: Sequence[Simulated]) -> BootstrapResult:
-        """Compare a strategy's proposals, one for each holdout, with the current configuration."""
-        (found,) = self.compare_all({"proposal": subjects})
-        if isinstance(found, Failed):
-            raise found
-        return found
-
     def compare_all(
         self, strategies: Mapping[str, Sequence[Simulated]], advance: Callable[[float], None] = lambda _: None
     ) -> list[BootstrapResult | Failed]:

@@ -49,8 +49,8 @@ def notes(target: str, feature: str, /, **values: object) -> list[str]:
     return [line for line in str(getattr(module, feature)()).splitlines() if line.strip()]
 
 
-def checked_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, pooled: bool = False) -> str:
-    """Return the queue name if it is safe in a script, else raise `ExportError`; names are not escaped or shortened.
+def check_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, pooled: bool = False) -> None:
+    """Raise `ExportError` if a queue name is not safe in a script; names are not escaped or shortened.
 
     `most` is the batch system's maximum length; a `pooled` queue needs room for the pool's suffix.
     """
@@ -61,7 +61,6 @@ def checked_queue(name: str, *, system: str = "PBS", most: int = LONGEST_NAME, p
             f"queue name {name!r}: {system} takes 1 to {most} letters, digits, _ and -, a letter first{why}. "
             "Rename it in the configuration."
         )
-    return name
 
 
 def checked_host(name: str) -> str:

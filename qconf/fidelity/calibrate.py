@@ -46,11 +46,6 @@ class Calibration:
     rejected: str = ""  #: why the best configuration of the training windows is not proposed; empty if it is
 
     @property
-    def config(self) -> SiteConfig:
-        """The proposed configuration."""
-        return self.found.config
-
-    @property
     def verification(self) -> Verification:
         """The verification of the proposed configuration."""
         return self.found

@@ -54,11 +54,6 @@ class Snapshot:
     server: str = ""  #: queues and server attributes of PBS as statements of qmgr, if printed
     timezone: str = "UTC"  #: for times without an offset, in the configuration too
 
-    @property
-    def running(self) -> list[Job]:
-        """The running jobs."""
-        return [job for job in self.jobs if job.start is not None]
-
 
 def host_names(text: str) -> tuple[str, ...]:
     """Return the node names of a host list such as ``n[1-3],login``; empty if it cannot be read."""

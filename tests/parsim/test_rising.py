@@ -70,12 +70,12 @@ def test_what_is_said_to_rise_rises(seed: int) -> None:
     instants = np.unique([0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 59, 60, 61, 3600, 86_400, 1e7, LONGEST])
     found = 0
     while found < 15:
-        formula = parse(generate.formula(rng))
+        formula = parse(text := generate.formula(rng))
         if not formula.uses_eligible_time or not never_falls(formula, formula.columns(BASE), LONGEST):
             continue
         found += 1
         values = np.array([formula.values(BASE, np.full(3, instant)) for instant in instants])
-        assert (np.diff(values, axis=0) >= 0).all(), formula.text
+        assert (np.diff(values, axis=0) >= 0).all(), text
 
 
 def _lines(order: str, **limits: int) -> int:

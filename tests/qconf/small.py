@@ -49,3 +49,9 @@ def two(**changes):
 
 def three(**changes):
     return site(SHORT, LONG, WIDE, **changes)
+
+
+def compared(bootstrap, subjects):
+    """Compare proposals, one for each holdout, with the current configuration."""
+    (found,) = bootstrap.compare_all({"proposal": subjects})
+    return found

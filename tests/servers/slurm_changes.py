@@ -47,7 +47,8 @@ class Site:
         settings.pop("prioritysitefactorplugin", None)
         self.settings = "".join(f"{key}={value}\n" for key, value in settings.items())
         self.settings += "".join(f"NodeName={name} CPUs=1 State=FUTURE\n" for name in sorted(conf.future))
-        self.settings += "".join(f"NodeSet={name} Nodes={fold(sorted(hosts))}\n" for name, hosts in conf.sets.items())
+        sets = {name: conf.hosts({"nodes": name, "line": of[0]["line"]}) for name, of in conf.sets.items()}
+        self.settings += "".join(f"NodeSet={name} Nodes={fold(sorted(hosts))}\n" for name, hosts in sets.items())
         self.lines = "".join(f"{line.strip()}\n" for line in conf.lines_of_partitions)
         if not conf.nodes:
             raise InputError("names no node", file=conf.path, fix="give the file that has the NodeName lines, too")

@@ -19,7 +19,7 @@ from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
 from qconf.export.pbs.scheduler import Settings
 from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
 from qconf.export.priorities import are_several
-from qconf.export.rendering import checked_queue
+from qconf.export.rendering import check_queue
 from qconf.export.types import is_bound
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Desired:
         entry = merging.entry(before, options.route or config.routing, self.names)
         #: The routing queue for jobs, "" without one.
         self.route = entry or merging.new_entry(config, before, self.closed, base)
-        checked_queue(self.route or "route")
+        check_queue(self.route or "route")
         for name, attributes in self.target.queues.items():
             self._put_queue(name, attributes, self.had.queues.get(name))
         self._check_access()
@@ -93,7 +93,7 @@ class Desired:
             raise ExportError(new[0])
         for name in self.config.names:
             if name not in self.before.queues:
-                checked_queue(name, pooled=name in self.pool_queues)
+                check_queue(name, pooled=name in self.pool_queues)
         for name, pool_queue in self.pool_queues.items():
             if pool_queue in self.config.names:
                 raise ExportError(f"queue {pool_queue} has the name of {name}'s queue for the pool: rename one of them")

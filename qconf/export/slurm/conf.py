@@ -47,7 +47,7 @@ class Conf:
         self.partitions: list[Fields] = []
         self.lines_of_partitions: list[str] = []  #: raw text, in order
         self._features: dict[str, set[str]] = {}
-        self._sets: dict[str, list[Fields]] = {}
+        self.sets: dict[str, list[Fields]] = {}
         self.future: set[str] = set()  #: nodes with State=FUTURE
         defaults: dict[str, Fields] = {"nodename": {}, "partitionname": {}, "nodeset": {}}
         down: list[Fields] = []
@@ -65,7 +65,7 @@ class Conf:
                 if first == "nodename":
                     self._add_nodes(merged)
                 elif first == "nodeset":
-                    self._sets.setdefault(fields[first], []).append(merged)
+                    self.sets.setdefault(fields[first], []).append(merged)
                 else:
                     self._add_partition(merged)
         for fields in down:
@@ -101,11 +101,6 @@ class Conf:
             for name, least, most, above, upto in re.findall(row, self.beside("job_submit.lua"))
         }
 
-    @property
-    def sets(self) -> dict[str, frozenset[str]]:
-        """The nodes of each NodeSet."""
-        return {name: self.hosts({"nodes": name, "line": of[0]["line"]}) for name, of in self._sets.items()}
-
     def wrong(self, message: str, fields: Fields, field: str, value: str | None = None) -> InputError:
         """Return an `InputError` that names a line."""
         return InputError(message, file=fields["file"], line=int(fields["line"]), field=field, value=value)
@@ -116,8 +111,8 @@ class Conf:
         for part in parts(fields.get("nodes", "")):
             if part.upper() == "ALL":
                 found |= {*self.nodes}
-            elif part in self._sets:
-                for each in self._sets[part]:
+            elif part in self.sets:
+                for each in self.sets[part]:
                     found |= self.hosts(each) if "nodes" in each else set()
                     found |= {name for name, has in self._features.items() if each.get("feature") in has}
             else:

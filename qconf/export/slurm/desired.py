@@ -16,7 +16,7 @@ from qconf.config.multifactor import MOST, Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours, rendering
 from qconf.export.nodes import Node
-from qconf.export.rendering import checked_queue
+from qconf.export.rendering import check_queue
 from qconf.export.slurm import fairshare, qos, shortpools, throttles
 from qconf.export.slurm.partitions import becomes, partitions, preempted, preemption, refuse, rooms
 from qconf.export.slurm.queues import ACCESS, MODES, POOL, is_limited, qos_of, whole_minutes
@@ -176,7 +176,7 @@ def placed(config: SiteConfig) -> SiteConfig:
 
 def _refuse_names(config: SiteConfig) -> None:
     for name in config.names:
-        checked_queue(name, system="Slurm", most=LONGEST_NAME)
+        check_queue(name, system="Slurm", most=LONGEST_NAME)
 
 
 def _of_queues(config: SiteConfig) -> Iterator[str]:

@@ -13,7 +13,7 @@ from qconf.evaluation.holdout import Holdout
 from qconf.evaluation.period import NotApplicableError, Period
 from qconf.strategies import Proposal
 from qconf.strategies.plain import undistinguished
-from tests.qconf.small import DAY, period, two
+from tests.qconf.small import DAY, compared, period, two
 
 SPAN = 12 * DAY
 
@@ -36,7 +36,7 @@ BAD = two().with_partitions([8, 56])
 
 
 def test_a_configuration_gains_nothing_over_itself():
-    found = bootstrap(GOOD).compare(proposals(GOOD))
+    found = compared(bootstrap(GOOD), proposals(GOOD))
     assert (found.expected, found.low, found.high, found.score, found.spread) == (0, 0, 0, 0, 0)
     assert found.before == found.after
     assert not found.certain
@@ -44,7 +44,7 @@ def test_a_configuration_gains_nothing_over_itself():
 
 @pytest.mark.parametrize("objective", score.OBJECTIVES)
 def test_a_much_better_configuration_gains_with_certainty(objective):
-    found = bootstrap(BAD, objective).compare(proposals(GOOD))
+    found = compared(bootstrap(BAD, objective), proposals(GOOD))
     assert 0 < found.low < found.expected < found.high < 1
     assert found.score + 1.5 * found.spread < 0
     assert found.sure == 1.0
@@ -54,7 +54,7 @@ def test_a_much_better_configuration_gains_with_certainty(objective):
 
 
 def test_a_much_worse_configuration_does_not():
-    found = bootstrap(GOOD).compare(proposals(BAD))
+    found = compared(bootstrap(GOOD), proposals(BAD))
     assert found.low < found.expected < found.high < 0
     assert not found.certain
 
@@ -62,7 +62,7 @@ def test_a_much_worse_configuration_does_not():
 def test_a_shorter_mean_wait_at_the_price_of_long_waits_is_not_certain():
     base = undistinguished(two(), "fcfs")
     narrow_first = Proposal(base.replace(order="ncpus ** -3"))
-    found = Bootstrap(holdouts(base, jobs=1200), Proposal(base), "mean-wait", 0, 1).compare([narrow_first] * 2)
+    found = compared(Bootstrap(holdouts(base, jobs=1200), Proposal(base), "mean-wait", 0, 1), [narrow_first] * 2)
     assert found.sure > 0.95
     assert found.after.longest > 2 * found.before.longest
     assert found.score > 0
@@ -70,8 +70,8 @@ def test_a_shorter_mean_wait_at_the_price_of_long_waits_is_not_certain():
 
 
 def test_every_test_period_counts():
-    mixed = bootstrap(BAD).compare([Proposal(GOOD), Proposal(BAD)])
-    every, none = bootstrap(BAD).compare(proposals(GOOD)), bootstrap(BAD).compare(proposals(BAD))
+    mixed = compared(bootstrap(BAD), [Proposal(GOOD), Proposal(BAD)])
+    every, none = compared(bootstrap(BAD), proposals(GOOD)), compared(bootstrap(BAD), proposals(BAD))
     assert none.expected < mixed.expected < every.expected
 
 
@@ -81,14 +81,14 @@ def test_test_periods_count_by_their_days():
     uneven = [Holdout.of(whole, low * DAY, high * DAY, 0) for low, high in spans]
 
     known = Bootstrap(uneven, ConstantWait(1.0), "mean-wait", 0, 1)
-    first, second = (known.compare([ConstantWait(a), ConstantWait(b)]) for a, b in ((1.0, 0.0), (0.0, 1.0)))
+    first, second = (compared(known, [ConstantWait(a), ConstantWait(b)]) for a, b in ((1.0, 0.0), (0.0, 1.0)))
     assert first.after.longest + second.after.longest == pytest.approx(first.before.longest)
     assert 2.5 < second.after.longest / first.after.longest < 6
 
 
 def test_an_interval_depends_on_the_seed_and_not_on_the_workers():
     found = [
-        bootstrap(BAD, seed=seed, workers=workers).compare(proposals(GOOD))
+        compared(bootstrap(BAD, seed=seed, workers=workers), proposals(GOOD))
         for seed, workers in ((0, 1), (0, 2), (1, 1))
     ]
     assert found[0] == found[1]
@@ -112,21 +112,21 @@ class ConstantWait:
 def test_median_interval_and_tails_are_those_of_the_resamples():
     """In every resample the base waits for 1000 to 2000 s and the proposal for half of that."""
     known = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
-    found = known.compare([ConstantWait(0.5)] * 2)
+    found = compared(known, [ConstantWait(0.5)] * 2)
     assert found.expected == pytest.approx(0.5, abs=1e-3)
     assert found.high - found.low < 2e-3
     assert found.after.longest == pytest.approx(found.before.longest / 2, abs=1)
     assert found.after.p95["long"] == pytest.approx(found.before.p95["long"] / 2, abs=1)
     waits = known.before[:, 0]
     assert len(set(waits)) > RESAMPLES / 2  # resamples differ
-    mixed = known.compare([ConstantWait(0.5), ConstantWait(1.0)])
+    mixed = compared(known, [ConstantWait(0.5), ConstantWait(1.0)])
     assert mixed.expected == pytest.approx(0.25, abs=0.05)  # the test periods differ in their waits
 
 
 def test_the_interval_is_that_of_90_per_cent_of_months_to_come():
     """The proposal waits for 900 s in every resample, so a gain is 1 - 900 / (wait of the base)."""
     known = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
-    after = known.compare([ConstantWait(0.0)] * 2)
+    after = compared(known, [ConstantWait(0.0)] * 2)
     assert (after.low, after.expected, after.high) == pytest.approx((1.0, 1.0, 1.0), abs=2e-6)
 
     class Fixed(ConstantWait):
@@ -135,7 +135,7 @@ def test_the_interval_is_that_of_90_per_cent_of_months_to_come():
             start = now.submit + 900
             return replace(now, start=start, end=start + 1)
 
-    found = known.compare([Fixed(1.0)] * 2)
+    found = compared(known, [Fixed(1.0)] * 2)
     gains = 1 - 900 / known.before[:, 0]
     left = np.log(1 - np.percentile(gains, [5, 50, 95]))
     wider = 1 - np.exp(left[1] + NEXT * (left - left[1]))
@@ -167,11 +167,11 @@ def test_the_percentile_of_a_queue_is_a_mean_over_the_resamples_in_which_it_has_
     rare = Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.where((w.queue == 0) & (day == 1), 0, 1))
     whole = Period(rare, base)
     one = [Holdout.of(whole, 8 * DAY, 12 * DAY, 2 * DAY)]
-    found = Bootstrap(one, ConstantWait(1.0), "mean-wait", 0, 1).compare([ConstantWait(0.5)])
+    found = compared(Bootstrap(one, ConstantWait(1.0), "mean-wait", 0, 1), [ConstantWait(0.5)])
     assert found.before.p95["short"] >= 1000
     none = Period(Workload(w.submit, w.cores, w.runtime, w.walltime, queue=np.ones(len(w), dtype=np.int64)), base)
-    found = Bootstrap([Holdout.of(none, 8 * DAY, 12 * DAY)], ConstantWait(1.0), "mean-wait", 0, 1).compare(
-        [ConstantWait(0.5)]
+    found = compared(
+        Bootstrap([Holdout.of(none, 8 * DAY, 12 * DAY)], ConstantWait(1.0), "mean-wait", 0, 1), [ConstantWait(0.5)]
     )
     assert np.isnan(found.before.p95["short"])
     assert not GuardRails().broken(found.before, found.after, 30)
@@ -201,6 +201,6 @@ def test_fewer_resamples_are_the_first_of_more(monkeypatch):
     many = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
     monkeypatch.setattr("qconf.evaluation.bootstrap.JOBS", 0)
     few = Bootstrap(holdouts(GOOD), ConstantWait(1.0), "mean-wait", 0, 1)
-    assert [each.compare([ConstantWait(0.5)] * 2).resamples for each in (many, few)] == [RESAMPLES, FEWEST]
+    assert [compared(each, [ConstantWait(0.5)] * 2).resamples for each in (many, few)] == [RESAMPLES, FEWEST]
     assert (len(many.before), len(few.before)) == (RESAMPLES, FEWEST)
     assert np.array_equal(many.before[:FEWEST], few.before)

@@ -16,6 +16,7 @@ from qconf.explore.states import ALL, TEST
 from qconf.export import exporter
 from qconf.strategies import Proposal
 from tests.qconf.explore.served import ROOT, SITE, write_log
+from tests.qconf.small import compared
 
 EXAMPLE = ROOT / "reports" / "example"
 SET = {"queues.medium.max_run": "6", "order": "sjf"}
@@ -68,7 +69,7 @@ def test_on_the_test_period_all_is_as_tune_has_it():
     before = numbers["overall"]["before"]
     assert before == {key: rows["current"]["test"]["overall"][key] for key in before}
     bootstrap = results.evaluator(TEST, 100).bootstrap
-    found = bootstrap.compare([Proposal(results.site.base)] * len(bootstrap.tests))
+    found = compared(bootstrap, [Proposal(results.site.base)] * len(bootstrap.tests))
     wanted = rows["auto"]["bootstrap"]
     assert {"p95": found.before.p95, "longest": found.before.longest} == {
         key: wanted["before"][key] for key in ("p95", "longest")
@@ -83,7 +84,7 @@ def test_ranges_come_after_20_resamples_and_after_all_and_say_what_is_beyond_cha
     first, last = [each for each in messages(results, config) if each["kind"] == "ranges"]
     assert (first["resamples"], last["resamples"], last["of"]) == (20, 100, 100)
     bootstrap = results._evaluator(ALL, 100).bootstrap
-    wanted = bootstrap.compare([Proposal(config)])
+    wanted = compared(bootstrap, [Proposal(config)])
     assert last["gain"] == {name: getattr(wanted, name) for name in ("expected", "low", "high", "sure", "certain")}
     queues = ("short", "medium", "wide")
     assert {*last["changes"]} == {*MEASURED, *GROWTH, *(f"{key} of {name}" for key in GROWTH for name in queues)}

@@ -35,8 +35,10 @@ def test_what_wrote_the_log_is_found(part):
     assert found.found.grade.letter == "A"
     assert found.steps[0].part == part
     for name in ("order", "backfill"):
-        assert getattr(found.config, name) == getattr(true, name)
-    assert [queue.max_user_run for queue in found.config.queues] == [queue.max_user_run for queue in true.queues]
+        assert getattr(found.verification.config, name) == getattr(true, name)
+    assert [queue.max_user_run for queue in found.verification.config.queues] == [
+        queue.max_user_run for queue in true.queues
+    ]
     assert (found.found.total.counted.least, found.found.total.counted.most) == (0, 0)
 
 
@@ -61,8 +63,8 @@ def test_how_deep_a_site_backfills_is_found(true, text):
     given = site(throttles=(ThrottleConfig(max_run=64),))
     found = calibrate(log, given, **SOME, parts=("backfill",))
     assert found.steps[0].text == text
-    assert found.config.reservation_depth == true.reservation_depth
-    assert 64 in [throttle.max_run for throttle in found.config.throttles]
+    assert found.verification.config.reservation_depth == true.reservation_depth
+    assert 64 in [throttle.max_run for throttle in found.verification.config.throttles]
     assert found.found.total.agreement > found.given.total.agreement
 
 
@@ -87,7 +89,7 @@ def test_shortpools_go_with_any_depth_and_tiers_with_one_reservation(policy):
 def test_what_is_right_stays():
     found = calibrate(written(site()), site(), **SOME)
     assert found.steps == ()
-    assert found.config == site()
+    assert found.verification.config == site()
     assert found.found is found.given
 
 
@@ -107,7 +109,7 @@ def test_workers_make_no_difference_and_the_number_of_trials_is_kept():
 def test_only_the_parts_that_are_named_are_searched():
     found = calibrate(written(TRUE["order"]), site(), **SOME, parts=("backfill",))
     assert all(step.part == "backfill" for step in found.steps)
-    assert found.config.order == "fcfs"
+    assert found.verification.config.order == "fcfs"
 
 
 def test_too_few_windows_are_refused():
@@ -127,7 +129,7 @@ def test_what_does_not_hold_on_the_other_windows_is_not_proposed(monkeypatch):
     assert found.steps
     assert "on the other windows it has an agreement of 0." in found.rejected
     assert found.rejected.endswith("what is given 1.000")
-    assert found.config == site()
+    assert found.verification.config == site()
     assert found.found is found.given
 
 

@@ -25,6 +25,7 @@ from qconf.report.nodes import node_tables, tables_of
 from qconf.report.tune_page import render
 from qconf.strategies import Proposal
 from tests.qconf.report import small
+from tests.qconf.small import compared
 
 SITE = """\
 machine: {name: mixed, cores: 96}
@@ -75,7 +76,7 @@ def test_guard_rails_look_at_the_jobs_for_each_type(outcomes: tuple[Outcome, Out
 
 def test_resamples_have_them_too() -> None:
     test = Holdout.of(PERIOD, 0, 7 * DAY)
-    found = Bootstrap([test], Proposal(BASE), "mean-wait", 0, 1).compare([Proposal(BASE.replace(order="sjf"))])
+    found = compared(Bootstrap([test], Proposal(BASE), "mean-wait", 0, 1), [Proposal(BASE.replace(order="sjf"))])
     assert list(found.before.p95) == ["work"]
     assert list(found.before.nodes) == ["cpu", "gpu"]
     assert 0 < found.after.nodes["cpu"] < found.before.nodes["cpu"]

@@ -31,7 +31,7 @@ def snapshot(folder, **files):
 def test_a_real_pbs_server():
     found = read_snapshot(REAL)
     assert (found.now, found.cores) == (1795429613, 16)
-    assert [job.job_id for job in found.running] == ["1053", "1054", "1055", "1056", "1059[2]"]
+    assert [job.job_id for job in found.jobs if job.start is not None] == ["1053", "1054", "1055", "1056", "1059[2]"]
     assert {job.job_id: job.held for job in found.jobs if job.held} == {"1061": "on hold (u)"}
     assert [(each.end - each.begin, each.cores) for each in found.closures] == [(120, 4)]
     later = next(job for job in found.jobs if job.job_id == "1068")
