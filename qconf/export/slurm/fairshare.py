@@ -20,6 +20,9 @@ _GIVE = "give the output of sacctmgr -nP show associations format=Account,Parent
 _SHORT = ("account", "parent", "user", "share")
 _ALL = ("cluster", "account", "user", "partition", "share", *[""] * 10)  #: and more columns, depending on the version
 _LIMIT = re.compile("(?:grp|max)[a-z]+")
+#: Lines of ``sacctmgr dump``, and their words.
+_DUMPED = re.compile(r"(Cluster|Parent|Account|User) - '([^']*)'(.*)")
+_WORD = re.compile(r":(\w+)=('[^']*'|[^:]*)")
 _NAMES = {"parname": "parent", "parentname": "parent", "fairshare": "share", "rawshares": "share"}
 
 
@@ -43,7 +46,7 @@ def statements(config: SiteConfig) -> list[str]:
 
 
 def read_shares(path: str | Path, warnings: list[str], cluster: str = "") -> tuple[ShareConfig, ...]:
-    """Read shares from the --parsable2 output of sacctmgr or sshare; of several clusters, those of `cluster`.
+    """Read shares from --parsable2 output of sacctmgr or sshare, or a dump; of several clusters, those of `cluster`.
 
     Without a header, the columns are Account, ParentName, User and Fairshare, or the default ones of sacctmgr. Raises
     InputError.
@@ -99,7 +102,11 @@ def _associations(path: str | Path, warnings: list[str]) -> Iterator[_Associatio
     names: Sequence[str] = ()
     limits: dict[str, None] = {}
     above: list[tuple[int, str]] = []  # (indentation, account) of the parents, in a tree
-    for number, line in enumerate(read_text(path).removeprefix("\ufeff").splitlines(), start=1):
+    text = read_text(path).removeprefix("\ufeff")
+    if re.search("^Cluster - '", text, re.MULTILINE):
+        yield from _dumped(text, limits)
+        text = ""
+    for number, line in enumerate(text.splitlines(), start=1):
         cells = line.rstrip("\r\n").split("|")
         if not line.strip():
             continue
@@ -127,6 +134,22 @@ def _associations(path: str | Path, warnings: list[str]) -> Iterator[_Associatio
     if limits:
         more = f" and {len(limits) - 3} more" * (len(limits) > 3)
         warnings.append(f"limits of associations are not simulated: {', '.join([*limits][:3])}{more}")
+
+
+def _dumped(text: str, limits: dict[str, None]) -> Iterator[_Association]:
+    """Yield the associations of ``sacctmgr dump``, and add the limits of each to `limits`."""
+    cluster, parent = "", ROOT
+    for kind, name, words in _DUMPED.findall(text):
+        cells = {word.lower(): value.strip("'") for word, value in _WORD.findall(words)}
+        limits |= dict.fromkeys(f"{word} of {name}" for word in cells if _LIMIT.match(word))
+        if kind == "Cluster":
+            cluster = name
+        elif kind == "Parent":
+            parent = name
+        else:
+            account, above, user = (name, parent, "") if kind == "Account" else (parent, "", name)
+            share, of = cells.get("fairshare", "1"), cells.get("partition", "")
+            yield _Association(account, above, user, share, partition=of, cluster=cluster)
 
 
 def _of_cluster(rows: list[_Association], cluster: str, warnings: list[str]) -> list[_Association]:

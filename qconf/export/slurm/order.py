@@ -104,6 +104,8 @@ def with_order(
     unit = weights.pop("qos") / greatest if greatest and "qos" in weights else 0.0  # per unit of QOS priority
     listed = settings.get("priorityweighttres", "0")  # like CPU=1000,Mem=250
     listed = "" if listed == "0" else listed
+    if "qos" in weights and reader.table:
+        del weights["qos"]  # no QOS has a priority
     if "qos" in weights:
         warnings.append("PriorityWeightQOS: for the priorities give --qos, output of sacctmgr --parsable2 show qos")
     if fair:

@@ -105,18 +105,19 @@ def _of_partitions(partitions: Lines, known: set[str], warnings: list[str]) -> I
         hosts = words.get("nodes", "")
         names = [name for name in (expand(hosts) if hosts_in(hosts) else ()) if name not in known]
         count = int(words.get("totalnodes", "0"))
-        if not names or not count or not words.get("totalcpus", "").isdigit():
+        totals = dict(word.split("=", 1) for word in words.get("tres", "").split(",") if "=" in word)
+        cpus = totals.get("cpu", words.get("totalcpus", ""))  # of TRES: without those kept for the system
+        if not names or not count or not cpus.isdigit():
             continue
         known |= {*names}
-        uneven = ", which have other cores than each other" * (int(words["totalcpus"]) % count > 0)
+        uneven = ", which have other cores than each other" * (int(cpus) % count > 0)
         warnings.append(
             f"the nodes of {words['partitionname']}{uneven}: taken as equal parts of it; scontrol show node shows them"
         )
-        totals = dict(word.split("=", 1) for word in words.get("tres", "").split(",") if "=" in word)
         of_kinds = [name for name in totals if name.startswith("gres/gpu:")] or ["gres/gpu"]
         gpus = [(name, int(totals[name]) // count) for name in of_kinds if totals.get(name, "").isdigit()]
         memory = re.fullmatch(r"(\d{1,12})(?:\.\d+)?([MGT])", totals.get("mem", ""))
-        fields = {"nodename": ",".join(names), "cpus": str(int(words["totalcpus"]) // count)}
+        fields = {"nodename": ",".join(names), "cpus": str(int(cpus) // count)}
         if memory:
             fields["realmemory"] = str(int(memory[1]) * 1024 ** "MGT".index(memory[2]) // count)
         if of_gpus := [f"{name.removeprefix('gres/')}:{most}" for name, most in gpus if most]:

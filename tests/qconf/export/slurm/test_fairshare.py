@@ -164,6 +164,21 @@ def test_the_tree_of_sacctmgr_and_of_sshare(tmp_path):
     assert shares_of(below, tmp_path) == ([("sci", 30, None), ("u1", 2, "sci"), ("u2", 3, "sci")], [])
 
 
+def test_a_dump_of_sacctmgr(tmp_path):
+    text = (
+        "# To edit this file start with a cluster line for the new cluster\n"
+        "Cluster - 'x':Fairshare=1:QOS='normal'\nParent - 'root'\n"
+        "User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1\n"
+        "Account - 'sci':Description='all: of it':Organization='sci':Fairshare=30:GrpTRES=cpu=64\n"
+        "Account - 'art':Description='art'\n"
+        "Parent - 'sci'\nAccount - 'chem':Fairshare=parent\nUser - 'u1':Partition='gpu':Fairshare=7\n"
+        "Parent - 'chem'\nUser - 'u2':DefaultAccount='chem':Fairshare=2:MaxJobs=4\n"
+    )
+    found, warnings = shares_of(text, tmp_path)
+    assert found == [("root", 1, None), ("sci", 30, None), ("art", 1, None), ("u2", 2, "sci"), ("u1", 7, "sci")]
+    assert warnings == ["limits of associations are not simulated: grptres of sci, maxjobs of u2"]
+
+
 def test_several_partitions_accounts_and_clusters(tmp_path):
     text = (
         "User|Fairshare|Account|Par Name|Partition|Cluster\n"

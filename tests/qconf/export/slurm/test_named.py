@@ -1,5 +1,7 @@
 """What init reads of QOS and priorities, and names where no configuration has it."""
 
+import re
+
 import pytest
 
 from qconf.export import exporter
@@ -174,3 +176,9 @@ def test_what_was_read_in_part_is_exported_as_it_is(tmp_path, text, qos):
     given = {"current": tmp_path / "slurm.conf", "qos": None if qos is None else tmp_path / "qos.txt"}
     export = exporter("slurm").of(**{name: str(path) for name, path in given.items() if path}).export(found.config)
     assert export.notes[0].endswith("has nothing to load.")
+
+
+def test_a_weight_of_qos_without_priorities_needs_no_other_file(tmp_path):
+    found = from_text(tmp_path, CONF, re.sub(r"(?m)^(\w+)\|[1-9]\d*", r"\1|0", QOS))
+    assert found.config.order == "fcfs"
+    assert "--qos" not in "; ".join(found.warnings)

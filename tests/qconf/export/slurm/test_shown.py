@@ -99,6 +99,11 @@ def test_nodes_are_what_jobs_may_have_of_them(form, tmp_path):
     assert (found.order, found.reserve_after) == (ORDER, 600)
 
 
+def test_cores_kept_for_the_system_are_not_in_the_tres_of_a_partition(tmp_path):
+    found = slurm_read(tmp_path, PARTITIONS.replace("TRES=cpu=256", "TRES=cpu=248"))
+    assert [each.cores for each in found.config.nodes if each.gpus] == [62]
+
+
 def test_nodes_alone_name_their_partitions(tmp_path):
     found = slurm_read(tmp_path, NODES.format(number=1) + NODES.format(number=2).replace("=gpu\n", "=gpu,long\n"))
     assert [(queue.name, queue.cores) for queue in found.config.queues] == [("gpu", (1, 2**31 - 1)), ("long", (1, 62))]
@@ -106,6 +111,6 @@ def test_nodes_alone_name_their_partitions(tmp_path):
 
 
 def test_nodes_that_are_not_equal_parts_are_said(tmp_path):
-    found = slurm_read(tmp_path, PARTITIONS.replace("TotalCPUs=512", "TotalCPUs=515"))
+    found = slurm_read(tmp_path, PARTITIONS.replace("TotalCPUs=512", "TotalCPUs=515").replace("cpu=512", "cpu=515"))
     assert any("which have other cores than each other" in warning for warning in found.warnings)
     assert found.config.machine.cores == 768
