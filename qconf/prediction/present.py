@@ -232,7 +232,7 @@ def _sorted_out(
             left_out.append((job, "needs nodes that are down"))
         elif limit is not None and _never_starts(config, queue, job, walltime):
             left_out.append((job, "asks for more than throttles let one job have"))
-        elif job.start is None and _kept_off(config, queue, job, walltime):
+        elif _kept_off(config, queue, job, walltime):
             left_out.append((job, "finds no time between those of a shortpool"))
         else:
             kept.append((replace(job, walltime=walltime), queue))

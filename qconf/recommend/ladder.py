@@ -162,8 +162,7 @@ def shown_rows(rows: Sequence[Row], chosen: Row | None) -> list[Row]:
     for name in dict.fromkeys(row.name for row in rows):
         own = [row for row in rows if row.name == name]
         eligible = [row for row in own if row.eligible]
-        best = chosen if chosen in own else best_of(eligible) or best_of(own) or own[0]
-        found.append(best if best is not None else own[0])
+        found.append(chosen if chosen in own else best_of(eligible) or best_of(own) or own[0])
     return _one_a_proposal(found)
 
 

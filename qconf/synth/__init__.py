@@ -1,6 +1,6 @@
 """Generated workloads: months like the paper's Cray XC40, users who react (`agents`), benchmark streams (`stable`)."""
 
-from qconf.synth.monthly import COLUMNS, generate, generate_month, month_of
+from qconf.synth.monthly import COLUMNS, generate, generate_month
 from qconf.synth.output import markdown, month_table, write_history, write_months
 from qconf.synth.presets import PRESETS, preset_named
 
@@ -10,7 +10,6 @@ __all__ = [
     "generate",
     "generate_month",
     "markdown",
-    "month_of",
     "month_table",
     "preset_named",
     "write_history",
