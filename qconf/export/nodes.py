@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -104,13 +105,18 @@ def _sum(one: str, other: str) -> str:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a UTF-8 file. Raises InputError."""
+    """Read a text of UTF-8, of UTF-16 with its mark, else of Latin-1, as comments may be. Raises InputError."""
     try:
-        return Path(path).read_bytes().decode("utf-8")
+        raw = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+    encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    try:
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
-        raise InputError("is not text", file=path) from error
+        if b"\0" in raw:
+            raise InputError("is not text", file=path, fix="save it as text, in UTF-8") from error
+        return raw.decode("latin-1")
 
 
 def readable(path: str | Path) -> Path:

@@ -102,7 +102,7 @@ def _associations(path: str | Path, warnings: list[str]) -> Iterator[_Associatio
     names: Sequence[str] = ()
     limits: dict[str, None] = {}
     above: list[tuple[int, str]] = []  # (indentation, account) of the parents, in a tree
-    text = read_text(path).removeprefix("\ufeff")
+    text = read_text(path)
     if re.search("^Cluster - '", text, re.MULTILINE):
         yield from _dumped(text, limits)
         text = ""

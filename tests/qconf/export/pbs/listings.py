@@ -99,7 +99,7 @@ class Site:
 
     def limits(self):
         if self.older:
-            old = ("max_running", "max_user_run", "max_group_run", "max_user_res__ncpus")
+            old = ("max_running", "max_user_run", "max_group_run", "max_user_res__ncpus", "max_queuable")
             yield from self.some(4, **dict.fromkeys(old, (1, 4000)))
             return
         for key in (

@@ -80,9 +80,16 @@ def test_what_is_no_print_server(text):
 def test_unreadable_files(tmp_path):
     with pytest.raises(InputError, match="No such file"):
         Server.read(tmp_path / "absent")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    (tmp_path / "binary").write_bytes(b"\x7fELF\0\xff")
     with pytest.raises(InputError, match="is not text"):
         Server.read(tmp_path / "binary")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+def test_encodings_of_a_saved_text(tmp_path, encoding):
+    text = "# café\r\ncreate queue short\r\nset queue short comment = 'für alle'\r\n"
+    (tmp_path / "saved").write_bytes(text.encode(encoding))
+    assert Server.read(tmp_path / "saved").queues == {"short": {"comment": "für alle"}}
 
 
 def test_what_a_terminal_shows_beside_the_statements_is_left_out():
