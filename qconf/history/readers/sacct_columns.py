@@ -36,7 +36,7 @@ WANTED = (
 )
 #: Columns that are numbers in a log with Unix seconds.
 NUMBERS = ("submit", "eligible", "start", "end", "elapsedraw", "timelimitraw", *CPUS)
-STEP = re.compile(r"[^.\s]+\.\S+")
+STEP = re.compile(r"[^.\s\[]+\.\S+")  # not 4_[1,3,...], an array with many tasks
 #: States as sacct writes them, and their short forms.
 STATES = {
     "BF": "BOOT_FAIL", "CA": "CANCELLED", "CD": "COMPLETED", "CF": "CONFIGURING", "CG": "COMPLETING",

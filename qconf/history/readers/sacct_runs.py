@@ -47,11 +47,15 @@ def single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     first, who = kinds(key, runs["user"].cat.codes, runs["cluster"].cat.codes)
     if first.size == who.size:
         return runs
-    start, queued, end, submit, marks, cores = (
-        runs[name].to_numpy().copy() for name in ("start", "queued", "end", "submit", "marks", "cores")
-    )
+    numbers = ("start", "queued", "end", "submit", "marks", "cores", "runtime")
+    start, queued, end, submit, marks, cores, runtime = (runs[name].to_numpy().copy() for name in numbers)
     resizing, job_id = runs["resizing"].to_numpy(), runs["job_id"].to_numpy(dtype=object).copy()
     order = np.lexsort((end, queued, start, who))
+    before, after = order[:-1], order[1:]
+    for i in np.flatnonzero(resizing[before] & (who[before] == who[after])).tolist():
+        if runtime[after[i]] != UNKNOWN:  # of older Slurm, which writes a start at each resize
+            runtime[after[i]] += start[after[i]] - start[before[i]]
+        start[after[i]] = start[before[i]]
     begins = np.flatnonzero(np.diff(who[order], prepend=-1) | np.diff(start[order], prepend=-2))
     last = order[np.append(begins[1:], order.size) - 1]  # of each run
     first = order[begins]
@@ -71,7 +75,9 @@ def single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:
     job_id[last[before]] = [f"{job_id[row]}#{at + 1}" for row, at in zip(last[before], place[before], strict=True)]
     marks[last[before]] |= BIT[EARLIER]
     merged["further rows of a run, or the same row again"] += who.size - last.size
-    runs = runs.assign(submit=submit, queued=queued, marks=marks, cores=cores, job_id=job_id)
+    runs = runs.assign(
+        start=start, runtime=runtime, submit=submit, queued=queued, marks=marks, cores=cores, job_id=job_id
+    )
     return runs.iloc[np.sort(last)].reset_index(drop=True)
 
 

@@ -234,6 +234,23 @@ def test_the_second_real_sample(shared):
     assert records.changed == {RESIZED: 1, EARLIER: 2}
 
 
+def test_a_job_that_older_slurm_begins_anew_at_each_resize_is_one(write):
+    rows = [
+        {"State": "RESIZING", "Submit": "100", "Start": "200", "End": "300", "AllocCPUS": "8"},
+        {"State": "RESIZING", "Submit": "300", "Start": "300", "End": "350", "AllocCPUS": "6"},
+        {"State": "COMPLETED", "Submit": "350", "Start": "350", "End": "500", "AllocCPUS": "4"},
+    ]
+    records = read(write(sacct(*rows)))
+    job = records.table.iloc[0]
+    assert job[["submit", "start", "end", "runtime", "cores"]].tolist() == [100, 200, 500, 300, 8]
+    assert (len(records.table), records.changed) == (1, {RESIZED: 1})
+
+
+def test_an_array_of_many_tasks_that_waits_is_no_step(write):
+    records = read(write(sacct({}, {"JobIDRaw": "6", "JobID": "6_[1,3,...]", "State": "PENDING", "Start": "Unknown"})))
+    assert records.reasons == {"waiting at the end of the log": 1}
+
+
 @pytest.mark.parametrize(
     ("cores", "nodes", "memory", "tres", "found"),
     [
