@@ -159,9 +159,10 @@ def parse(
     try:
         data = document.read(text)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        mark, at = getattr(error, "problem_mark", None), getattr(error, "position", None)
+        line = mark.line + 1 if mark is not None else None if at is None else text[:at].count("\n") + 1
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or "unreadable"
-        document.fail(None if mark is None else mark.line + 1, f"not YAML: {shorten(what)}")
+        document.fail(line, f"not YAML: {shorten(what)}")
     except RecursionError:
         document.fail(None, "nested too deeply for a configuration")
     if data is None:

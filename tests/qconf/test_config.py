@@ -239,6 +239,10 @@ def test_what_is_no_configuration_at_all(text, message):
     assert message in only(text).message
 
 
+def test_a_control_character_is_named_by_its_line():
+    assert only("machine: {cores: 3}\nmode: \x01\n").line == 2
+
+
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match=r"there is no such file\. Check the path\."):
         load(tmp_path / "absent.yaml")
