@@ -26,18 +26,20 @@ PAGE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--history", type=PATH, multiple=True, help="Log to learn run times from; repeat for several files.")
 @click.option("--what-if", "what_if", multiple=True, metavar="cores=64,walltime=4h", help="A job not yet submitted.")
 @click.option("--then", type=PATH, metavar="RUN", help="Also the days after a recommendation of qconf tune is loaded.")
-@click.option("--days", type=Number(1, 14), default=7, show_default=True, help="How many of them.")
-@click.option("--runs", type=Number(1, 100_000), default=300, show_default=True, help="Simulations for intervals.")
+@click.option("--days", type=click.IntRange(1, 14), default=7, show_default=True, help="How many of them.")
+@click.option(
+    "--runs", type=click.IntRange(1, 100_000), default=300, show_default=True, help="Simulations for intervals."
+)
 @click.option(
     "--instants",
-    type=Number(0, 10_000),
+    type=click.IntRange(0, 10_000),
     default=60,
     show_default=True,
     help="Earlier instants of the log that are predicted anew, to widen intervals until they hold.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the run times that are drawn.")
 @click.option("--timezone", default="UTC", show_default=True, help="Of times without an offset.")
-@click.option("--workers", type=Number(1, 1024), default=2, show_default=True, help="Simulations at a time.")
+@click.option("--workers", type=click.IntRange(1, 1024), default=2, show_default=True, help="Simulations at a time.")
 @click.option("--watch", type=Number(1, 86400), metavar="SECONDS", help="Read the folder again every so often.")
 @click.option("--html", "page", type=PAGE, help="Write a page with a Gantt chart, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
@@ -73,12 +75,12 @@ class Query:
     history: tuple[Path, ...]
     what_if: tuple[str, ...]
     then: Path | None
-    days: float
-    runs: float
-    instants: float
+    days: int
+    runs: int
+    instants: int
     seed: int
     timezone: str
-    workers: float
+    workers: int
     page: Path | None
     as_json: bool
     past: History | None = None
@@ -116,11 +118,13 @@ class Query:
         config = _config(self.folder, self.config_path, snapshot)
         extra = [_job(text, number, snapshot.now) for number, text in enumerate(self.what_if, start=1)]
         if self.history and self.past is None:
-            from qconf.history import clean, read
+            from qconf.cli.source import Source
+            from qconf.history import clean
 
-            self.past = clean(read(list(self.history)), config)
-        more = {"seed": self.seed, "workers": int(self.workers)}
-        about = {"runs": int(self.runs), "instants": int(self.instants), **more}
+            zone = None if self.timezone == "UTC" else self.timezone  # else that of the configuration counts
+            self.past = clean(Source(self.history, site=config, timezone=zone).records(), config)
+        more = {"seed": self.seed, "workers": self.workers}
+        about = {"runs": self.runs, "instants": self.instants, **more}
         found = predict(snapshot, config, history=self.past, extra=extra, **about)
         return found, None if self.then is None else self._loaded(snapshot, config, more)
 
@@ -140,7 +144,7 @@ class Query:
                 field="--then",
                 fix="give a run of qconf tune of this machine",
             )
-        more |= {"days": int(self.days)}
+        more |= {"days": self.days}
         return Loaded(promise, loading(snapshot, config, promise.after, self.past, promise.objective, **more))
 
 
@@ -177,14 +181,17 @@ def _job(text: str, number: int, now: int) -> Job:
     from qconf.snapshot import Job
 
     fields = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
+    width, limit, queue, user, name = (fields.pop(key, "") for key in ("cores", "walltime", "queue", "user", "name"))
     try:
-        cores, walltime = int(fields.pop("cores")), parse_duration(fields.pop("walltime"))
-        queue, user, name = (fields.pop(key, "") for key in ("queue", "user", "name"))
-    except (KeyError, ValueError) as error:
-        raise click.BadParameter(f"{text}: {error}; write cores=64,walltime=4h", param_hint="--what-if") from error
+        cores, walltime = (int(width) if width.isdecimal() else 0), parse_duration(limit)
+    except ValueError as error:
+        message = f"{text}: walltime: {error}; write cores=64,walltime=4h"
+        raise click.BadParameter(message, param_hint="--what-if") from error
     if fields:
         message = f"{text}: no {next(iter(fields))}; known are cores, walltime, queue, user, name"
         raise click.BadParameter(message, param_hint="--what-if")
     if cores < 1:
-        raise click.BadParameter(f"{text}: a job has one core at least", param_hint="--what-if")
+        raise click.BadParameter(
+            f"{text}: a job has one core at least, like cores=64,walltime=4h", param_hint="--what-if"
+        )
     return Job(f"what-if {number}", user, name, queue, cores, walltime, now)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from qconf.cli.messages import report_cleaning, say, warn
+from qconf.cli.options import Number
 from qconf.cli.settings import strategy_settings
 from qconf.cli.source import FIELDS, Source, source_options
 from qconf.cli.tables import DROPPED, check_table, write_table
@@ -59,7 +60,7 @@ CHANGES = click.option(
     "--load",
     default=1.0,
     show_default=True,
-    type=click.FloatRange(0.1, 10),
+    type=Number(0.1, 10),
     metavar="FACTOR",
     help="So many times the load: the times between submissions are divided by it.",
 )

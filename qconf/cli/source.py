@@ -52,11 +52,10 @@ class Source:
     @property
     def reading(self) -> dict[str, Any]:
         """The arguments of `read`: as the options say, else the configuration's `history`."""
-        site = None if self._configured is None else self._configured.history
+        from qconf.history import as_configured
+
         given = {name: getattr(self, name) for name in READING}
-        of_tables = {} if site is None else {name: getattr(site, name) for name in ("columns", "units", "date_format")}
-        zone = self.timezone or (site and site.timezone) or "UTC"
-        return given | {"timezone": zone, "cores_per_node": self._cores_per_node, "of_tables": of_tables}
+        return given | as_configured(self._configured, self.timezone, self.cores_per_node)
 
     @property
     def inputs(self) -> list[Path]:
@@ -148,14 +147,6 @@ class Source:
                 fix = f"leave it out; qconf simulate --set machine.{name}={given} tries it"
                 raise InputError(message, file=self.config_path, field=option, value=given, fix=fix)
         return config if self.anonymous is None else self.anonymous.config(config)
-
-    @property
-    def _cores_per_node(self) -> int | None:
-        """The cores per node by the option, else by the configuration if it names them."""
-        machine = None if self._configured is None else self._configured.machine
-        if self.cores_per_node is not None or machine is None or "cores_per_node" not in machine.model_fields_set:
-            return self.cores_per_node
-        return machine.cores_per_node
 
     def cut(self, history: History) -> History:
         """Return the jobs of the period; the whole history if no period is given."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qconf.config import SiteConfig
 from qconf.errors import ExportError
-from qconf.history import History, clean, read
+from qconf.history import History, as_configured, clean, read
 from qconf.prediction.runtimes import ALL, PRIOR, Means, predictions
 
 VERSION = "qconf-estimates 1"
@@ -28,9 +28,11 @@ class Estimates:
     def table(self, config: SiteConfig) -> str:
         """Return the table as text; its first line has the version and the last job's end, Unix seconds."""
         if not self._text:
-            history = self.log if isinstance(self.log, History) else clean(read([Path(self.log)]), config)
+            log = self.log
+            history = log if isinstance(log, History) else clean(read([Path(log)], **as_configured(config)), config)
             predictions(history, model := Means())
-            last = history.epoch + int(history.jobs["end"].max())
+            jobs = history.jobs
+            last = history.epoch + int(jobs["end"].where(jobs["end"] >= 0, jobs["submit"] + jobs["runtime"]).max())
             self._text = "\n".join([f"{VERSION} {last}", *model.lines(), ""])
         return self._text
 

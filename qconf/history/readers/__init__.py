@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.history.readers.columns import REQUIRED, looks_like_jobs
 from qconf.history.readers.csv import read_csv
@@ -92,6 +93,18 @@ def read(
     return (
         replace(records, dropped=pd.concat([records.dropped, drop_table(drops)], ignore_index=True)) if out else records
     )
+
+
+def as_configured(
+    config: SiteConfig | None, timezone: str | None = None, cores_per_node: int | None = None
+) -> dict[str, Any]:
+    """Return the arguments of `read` for the logs of a configuration's site; those given here count first."""
+    site = None if config is None else config.history
+    if cores_per_node is None and config is not None and "cores_per_node" in config.machine.model_fields_set:
+        cores_per_node = config.machine.cores_per_node
+    of_tables = {} if site is None else {name: getattr(site, name) for name in ("columns", "units", "date_format")}
+    zone = timezone or (site and site.timezone) or "UTC"
+    return {"timezone": zone, "cores_per_node": cores_per_node, "of_tables": of_tables}
 
 
 def _same_kind(

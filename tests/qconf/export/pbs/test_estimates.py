@@ -43,6 +43,13 @@ def after_hook(monkeypatch, folder, files, resources, user="ann", table=None, be
     return job.Resource_List["estimate"], event.said
 
 
+def test_the_log_is_read_as_the_configuration_says_and_needs_no_ends(tmp_path):
+    (tmp_path / "log.csv").write_text("job_id,when,runtime,walltime,cores,queue\n1,2026-10-01T10:00:00,60,90,4,work\n")
+    site = parse(f"{SITE}history: {{columns: {{submit: when}}, timezone: Europe/Berlin}}\n")
+    first = Estimates(tmp_path / "log.csv").table(site).splitlines()[0]
+    assert first == f"{VERSION} {1790841600 + 60}"  # 08:01:00 in UTC
+
+
 def test_the_resource_the_formula_and_the_hook_and_back(log):
     server = PbsServer(FRESH)
     before, files = server.printed(), written(log)
