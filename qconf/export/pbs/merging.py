@@ -180,7 +180,7 @@ def entry(before: Server, given: str | None, names: Collection[str]) -> str:
         if given in names or not is_type(before.queues.get(given, {"queue_type": "Route"}), "route"):
             raise ExportError(f"{given!r} cannot be the Route queue: it is a queue of jobs")
         return given
-    routes, default = before.of_type("route"), before.attributes.get("default_queue", "")
+    routes, default = before.of_type("route"), before.default
     inner = {name for route in routes for name in destinations(before.queues[route])}
     outer = [name for name in routes if name not in inner] or routes
     return default if default in routes else outer[0] if outer else ""
@@ -192,7 +192,7 @@ def new_entry(config: SiteConfig, before: Server, closed: Collection[str], base:
     None is needed if every queue still admits the jobs that it admits now, and the default queue stays.
     """
     if base is not None and not closed:
-        default = before.attributes.get("default_queue", "")
+        default = before.default
         lost = [queue for queue in base.queues if queue.name not in config.names and queue.name == default]
         if any(name not in base.names for name in config.names):
             kept = {queue.name: queue for queue in config.queues}

@@ -156,7 +156,7 @@ class Reader:
             alike = {each.cores for each in like.nodes} or {like.machine.cores_per_node} - {1}
             self.per_node = next(iter(alike)) if len(alike) == 1 else None
         self.routes = server.of_type("route")
-        default = server.attributes.get("default_queue", "")
+        default = server.default
         if default and default not in server.queues:
             self.warnings.append(f"default_queue = {default}: there is no such queue")
 

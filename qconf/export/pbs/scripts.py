@@ -125,8 +125,8 @@ def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
     files[JOBS] = render(
         "pbs",
         "jobs.py",
-        route=goal.route or before.attributes.get("default_queue", "workq"),
-        default=before.attributes.get("default_queue", "workq"),
+        route=goal.route or before.default or "workq",
+        default=before.default or "workq",
         closed=goal.closed,
         pools={pool: name for name, pool in goal.pool_queues.items()},
         scripts=beside.SCRIPTS,

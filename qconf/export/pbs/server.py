@@ -102,14 +102,19 @@ class Server:
         return [name for name, attributes in self.queues.items() if not attributes.get("queue_type")]
 
     @property
+    def default(self) -> str:
+        """The queue of jobs that name none, without ``@server``; "" if there is none."""
+        return self.attributes.get("default_queue", "").partition("@")[0]
+
+    @property
     def entered(self) -> list[str]:
         """The execution queues that users' jobs reach: by the default queue, by other routes, then directly.
 
         Nested routes are followed in the order of their destinations.
         """
-        default = self.attributes.get("default_queue", "").partition("@")[0]
+        default = self.default
         # With a routing default queue, PBS's preset workq is ignored if it has no settings.
-        routed = is_type(self.queues.get(self.attributes.get("default_queue", ""), {}), "route")
+        routed = is_type(self.queues.get(default, {}), "route")
         direct = [
             name
             for name in self.of_type("execution")

@@ -291,6 +291,13 @@ def test_older_limits_of_the_server_and_of_groups():
     assert "server: node_group_key = rack is not simulated" in said
 
 
+def test_a_default_queue_may_name_its_server():
+    text = listing("long:\nr: queue_type = Route; route_destinations = short\nshort:", "default_queue = r@head")
+    found = derive(Server.parse(text), cores=8)
+    assert found.config.names == ("short", "long")
+    assert not [warning for warning in found.warnings if "default_queue" in warning]
+
+
 LISTED = """\
 Server: head
     server_state = Active
