@@ -13,7 +13,7 @@ from parsim.engine.lists.waiting import find_turn
 from parsim.engine.order import LJF, before
 from parsim.engine.resources.running import sift
 from parsim.engine.simulation import BLOCK, LONGEST, step
-from parsim.engine.starts import startable_cores
+from parsim.engine.starts import is_held, startable_cores
 
 
 class Bounds(NamedTuple):
@@ -28,8 +28,8 @@ class Bounds(NamedTuple):
 
 
 @step
-def any_fits(s, first, last, widest, skip_passed):
-    """Whether any entry of ``first:last``, with `skip_passed` any not passed, has at most `widest` cores."""
+def any_fits(s, first, last, widest, skip_held):
+    """Whether any job of ``first:last``, with `skip_held` any that limits do not hold, has at most `widest` cores."""
     waiting = s.waiting
     most = np.int32(widest)
     for begin in range(first, last, BLOCK):
@@ -38,10 +38,10 @@ def any_fits(s, first, last, widest, skip_passed):
         for k in range(BLOCK):
             hits += np.int32(cores[k] <= most)
         if hits:
-            if not skip_passed and begin + BLOCK <= last:
+            if not skip_held and begin + BLOCK <= last:
                 return True
             for i in range(begin, min(begin + BLOCK, last)):
-                if waiting.cores[i] <= most and (not skip_passed or waiting.group[i] >= 0):
+                if waiting.cores[i] <= most and not (skip_held and is_held(s, waiting.job[i])):
                     return True
     return False
 

@@ -75,7 +75,8 @@ def visit_list(s, p, now):
     if settings.backfill or not v.sorted:
         s.progress.looks -= v.last - v.first
     if not v.sorted:
-        if mark_held(s, v, now) and settings.reserves:
+        begin_turns(s, v, now)
+        if settings.limits and settings.reserves and all_held(s, v):
             return
         refresh_values(s, v.kind, v.first, v.last, now)
     stands = partition.plan_stands and partition.reserved_from == NEVER
@@ -150,6 +151,14 @@ def nothing_can_start(s, v):
 
 
 @step
+def all_held(s, v):
+    """Whether limits hold all jobs of list p that are narrow enough to start, which affects no later list."""
+    if s.settings.track_held or v.counts_later or has_tiers(s.preempting):
+        return False
+    return not any_fits(s, v.first, v.last, v.widest, True)
+
+
+@step
 def nothing_new(s, v):
     """Whether the order of the list is constant, and no job came, left or ended since its last plan."""
     partition = s.partitions[v.p]
@@ -166,23 +175,25 @@ def nothing_new(s, v):
 
 
 @step
+def begin_turns(s, v, now):
+    """Mark the turns of all jobs as still to come, or as over if limits hold a job whose eligible time is tracked."""
+    settings, group = s.settings, s.waiting.group[v.first : v.last]
+    for k in range(group.size):
+        group[k] &= GROUP
+    # A visit that ends early records no jobs behind its end; with tiers limits may ease, as jobs are preempted.
+    if settings.track_held and settings.backfill and settings.reserves and not has_tiers(s.preempting):
+        mark_held(s, v, now)
+
+
+@out_of_line
 def mark_held(s, v, now):
-    """Mark the jobs that limits hold, as they do to the end of the pass; return whether no other job can start."""
-    settings, group, job = s.settings, s.waiting.group, s.waiting.job
-    to_the_end = settings.backfill and settings.reserves  # else no job is held behind the end (rule "eligible time")
-    # With tiers limits may ease: jobs preempted in this pass count no more.
-    if not settings.limits or not (to_the_end or not settings.track_held) or has_tiers(s.preempting):
-        group = group[v.first : v.last]
-        for k in range(group.size):
-            group[k] &= GROUP
-        return False
+    """Mark the turns of the jobs that limits hold as over: the limits hold them to the end of the pass."""
+    group, job = s.waiting.group, s.waiting.job
     for i in range(v.first, v.last):
-        group[i] &= GROUP
-        if is_held(s, job[i]):
+        if group[i] >= 0 and is_held(s, job[i]):
             group[i] |= PASSED
-            if settings.track_held and s.jobs[job[i]].home == v.p:
+            if s.settings.track_held and s.jobs[job[i]].home == v.p:
                 note_held(s, job[i], now, True)
-    return not settings.track_held and not v.counts_later and not any_fits(s, v.first, v.last, v.widest, True)
 
 
 @step
@@ -247,8 +258,11 @@ def waits_too_long(s, p, j, now):
 def held_at_its_turn(s, v, j, now):
     """Whether limits hold job j at its turn; recorded in its home list (rule "eligible time")."""
     held = s.settings.limits and is_held(s, j)
-    if s.settings.track_held and s.jobs[j].home == v.p:
-        note_held(s, j, now, held)
+    if s.settings.track_held:
+        if s.jobs[j].home == v.p:
+            note_held(s, j, now, held)
+    elif held and not v.sorted and not has_tiers(s.preempting):
+        mark_held(s, v, now)  # the others that it would take a turn of each to find
     return held
 
 
@@ -320,6 +334,8 @@ def backfill(s, v, head, fresh, now):
             then = start_here(s, v, i, now)
             if waiting.job[i] == STARTED:
                 gone = min(gone, i)
+        elif not v.sorted and not each:
+            then = REOPENED
         if v.sorted:
             x, head = x + 1, i
         elif then < FOLLOWED:
