@@ -17,7 +17,7 @@ MARK = "written by qconf export"
 _HUGE = "math.huge"
 _TYPE = re.compile(r"^# Nodes (\S+): (\S+)$", re.MULTILINE)
 
-#: Older name of a key -> present name.
+#: Older name of a key -> present name. Of both on a line Slurm takes the present one, but Priority.
 _NOW = {"shared": "oversubscribe", "priority": "prioritytier", "procs": "cpus"}
 
 #: Words of Slurm's booleans.
@@ -227,5 +227,12 @@ def _lines(text: str) -> Iterator[tuple[int, Fields, str]]:
             continue
         fields = re.findall(r'([A-Za-z]\w*)\s*(\+?)=+\s*("[^"]*"|\S*)', joined)
         if fields:
-            found = {_NOW.get(key.lower(), key.lower()) + added: value.strip('"') for key, added, value in fields}
+            keys = {key.lower() for key, *_ in fields}
+            lost = {old for old, new in _NOW.items() if new in keys and old != "priority"}
+            lost |= {"prioritytier"} if "priority" in keys else set()
+            found = {
+                _NOW.get(key.lower(), key.lower()) + added: value.strip('"')
+                for key, added, value in fields
+                if key.lower() not in lost
+            }
             yield first, found, joined

@@ -145,6 +145,17 @@ def test_booleans_have_the_words_of_slurm(tmp_path):
     assert [line.partition(",")[0] for line in found.warnings] == ["c: RootOnly=1", "b: first of the queues"]
 
 
+def test_of_an_older_and_a_present_name_slurm_takes_one(tmp_path):
+    found = slurm_read(
+        tmp_path,
+        "NodeName=n[1-2] CPUs=8 Procs=1\n"
+        "PartitionName=a Nodes=ALL OverSubscribe=EXCLUSIVE Shared=NO Priority=5 PriorityTier=3\n"
+        "PartitionName=b Nodes=ALL Shared=EXCLUSIVE Priority=2\n",
+    )
+    assert (found.config.machine.cores, found.config.machine.whole_nodes) == (16, True)
+    assert queues(found, "priority") == {"a": (5,), "b": (2,)}
+
+
 @pytest.mark.parametrize(
     ("text", "order", "missing"),
     [
