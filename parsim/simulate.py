@@ -255,7 +255,7 @@ def _check(prepared: Prepared, system: System) -> None:
         job = int(np.argmax(prepared.workload.cores))
         raise ValueError(f"{_named('cores', job, prepared)} is wider than the machine of {system.cores} cores")
     for i, queue in enumerate(
-        () if system.mode == "multiqueue" or system.frees_from_queues else system.queues[: count.size]
+        () if system.mode == "multiqueue" or system.exempts_from_queues else system.queues[: count.size]
     ):
         for name, limit, most in (
             ("max_run_cores", queue.max_run_cores, widest[i]),
@@ -268,7 +268,7 @@ def _check(prepared: Prepared, system: System) -> None:
                 raise ValueError(
                     f"{_named('cores', job, prepared)} is above queues[{i}].{name} = {limit}; the job could never start"
                 )
-    if len(prepared.workload) and system.mode != "multiqueue" and (system.throttles or system.frees_from_queues):
+    if len(prepared.workload) and system.mode != "multiqueue" and (system.throttles or system.exempts_from_queues):
         _check_throttles(prepared, system)
     types = prepared.placing(system) or prepared.node_types(system)
     if types is None:
@@ -421,7 +421,7 @@ def _is_time_dependent(prepared: Prepared, system: System) -> bool:
 def _is_one_list(system: System) -> bool:
     if system.reserves_nothing and system.stops_time:  # behind the end of a visit none is held (rule "eligible time")
         return False
-    if system.throttles or system.frees_from_queues or system.node_types:
+    if system.throttles or system.exempts_from_queues or system.node_types:
         return False
     return system.mode == "shared" and (system.backfill or not system.has_limits)
 

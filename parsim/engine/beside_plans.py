@@ -11,7 +11,7 @@ import numpy as np
 
 from parsim.engine.candidates import Bounds, any_fits, collect, keep_within, put_first
 from parsim.engine.gates.planned import is_held_beside
-from parsim.engine.head_candidates import add_all_first, add_first, begin_turns, is_left, queue_of
+from parsim.engine.head_candidates import add_all_first, add_first, begin_turns, queue_of, wants_another
 from parsim.engine.lists.lines import reopen_lines, return_to_first
 from parsim.engine.lists.waiting import (
     STARTED,
@@ -28,15 +28,15 @@ from parsim.engine.order import LJF, refresh_values
 from parsim.engine.plans import queue_head_jobs
 from parsim.engine.plans.placed_head_jobs import place_best, plan_placed, shortest_unplaced
 from parsim.engine.plans.promises import find_instant, plan_first, promise
-from parsim.engine.plans.queue_head_jobs import all_found, begin_heads, beside_head_jobs, has_all, is_wanted
+from parsim.engine.plans.queue_head_jobs import all_found, begin_heads, beside_head_jobs, has_all_heads, is_wanted
 from parsim.engine.plans.starting import begin_planned
 from parsim.engine.plans.top_jobs import beside_top_job, find_place, keep_candidates, may_be_top_job
 from parsim.engine.resources import typed_windows
 from parsim.engine.simulation import BLOCK, GROUP, LONGEST, NEVER, PASSED, UNKNOWN, routine, step
 from parsim.engine.starts import is_held, make_head_job, occupy, start_job
 
-MANY = 512  #: waiting jobs of a sorted list from which on choosing candidates is quicker than looking at all
-TURNS = 32  #: turns of possible head jobs after which all jobs become candidates
+MANY = 512  #: in a sorted list with more waiting jobs, choosing candidates is quicker than a look at each job
+TURNS = 32  #: turns in a visit of jobs that could be head jobs, after which all jobs become candidates
 
 
 @routine
@@ -59,7 +59,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
     x, m = np.int64(0), begin_turns(s, first, last)
     # Unless all matter, candidates are the jobs within bounds, and the first of the jobs that can be head jobs.
     few = partition.waiting <= (MANY if is_sorted else BLOCK)
-    all_matter = settings.track_held or not settings.backfill or few or has_many(heads, placed)
+    all_matter = settings.track_held or not settings.backfill or few or needs_all(heads, placed)
     bounds = bounds_of(s, plans, heads, size, p, all_matter, now)
     gone, turns = last, 0
     complete = ended = False
@@ -74,7 +74,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
         j = np.int64(waiting.job[i])
         waiting.group[i] |= PASSED
         passes = cannot_matter(s, heads, p, i, complete)
-        held = not passes and settings.limits and (is_held(s, j) or is_planned_over(s, plans, j, now))
+        held = not passes and settings.limits and (is_held(s, j) or is_held_by_plans(s, plans, j, now))
         if settings.track_held and s.jobs[j].home == p:
             note_held(s, j, now, held)
         starts = follows = again = fewer = adds = False
@@ -101,7 +101,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
             not complete and (settings.plans_limits or not held) and may_be_head_job(s, plans, heads, placed, p, i, now)
         ):
             matters = several or counts_later
-            matters |= settings.backfill and (settings.track_held or (not matters and any_left(s, p, x + 1, m)))
+            matters |= settings.backfill and (settings.track_held or (not matters and any_other_fits(s, p, x + 1, m)))
             if not matters and s.outages.windows.size == 0 and not settings.wide_limits:
                 ended = True
             else:
@@ -112,7 +112,7 @@ def visit_beside_plans(s, plans, heads, placed, windows, p, now):
                 fewer = planned and not ended and not settings.track_held and (complete or not all_matter)
                 again = fewer and complete and all_matter
         if not (complete or all_matter or again):
-            adds = is_left(s, heads, i)
+            adds = wants_another(s, heads, i)
             turns += adds
             again = all_matter = turns == TURNS
             fewer = (fewer or starts) and m - x > BLOCK
@@ -162,8 +162,8 @@ def widest(s, p):
 
 
 @step
-def any_left(s, p, x, m):
-    """Whether any candidate of ``x:m`` is no wider than `widest`."""
+def any_other_fits(s, p, x, m):
+    """Whether any of the candidates ``x:m`` is no wider than `widest`."""
     most, found = np.int32(widest(s, p)), False
     for k in range(x, m):
         found |= s.waiting.cores[s.candidates[k]] <= most
@@ -183,7 +183,7 @@ def nothing_can_start(s, p):
 
 @step
 def bounds_of(s, plans, heads, size, p, all_matter, now):
-    """Return the bounds of jobs that may start beside the plans; no bounds if `all_matter`."""
+    """Return the bounds of jobs that may start beside the plans; with `all_matter` every job is within them."""
     free, time, extra, slack_time, slack = LONGEST, LONGEST, np.int64(0), LONGEST, np.int64(0)
     if not all_matter:
         free = min(widest(s, p), LONGEST)
@@ -215,8 +215,8 @@ def keep_placed(s, placed, m, now):
 
 
 @step
-def has_many(heads, placed):
-    """Whether head jobs reserve whole nodes, or the first jobs of a list are its head jobs."""
+def needs_all(heads, placed):
+    """Whether every job must be a candidate: head jobs reserve whole nodes, or are the first jobs of the list."""
     return placed is not None or has_depth(heads)
 
 
@@ -253,7 +253,7 @@ def begin_visit(s, heads, placed, windows, p, now):
 
 
 @step
-def is_planned_over(s, plans, j, now):
+def is_held_by_plans(s, plans, j, now):
     """Whether job j, started now, would exceed a limit beside the plans (rule "limits beside plans")."""
     if plans is None:
         return False
@@ -279,7 +279,7 @@ def take(s, plans, heads, placed, windows, size, j, p, now):
 
 @step
 def start(s, running, plans, heads, j, p, now):
-    """Start job j from list p, once it may; return whether a kept node may be taken now (rule "node kept idle")."""
+    """Start job j, which may start, from list p; return as `release_kept` does, False without head jobs of queues."""
     if running is not None:
         s.placement[j] = p
         occupy(s, j, p, np.int64(s.jobs[j].cores), now)
@@ -290,12 +290,12 @@ def start(s, running, plans, heads, j, p, now):
         leave_others(s, p, j, now)
     if heads is None:
         return False
-    return queue_head_jobs.take_kept(s, s.node_types, heads, j, now)
+    return queue_head_jobs.release_kept(s, s.node_types, heads, j, now)
 
 
 @step
 def cannot_matter(s, heads, p, i, complete):
-    """Whether the job of entry i is too wide to start, and no head job; a `complete` list p has all its head jobs."""
+    """Whether the job of entry i is too wide to start, and no head job; `complete`: list p has all its head jobs."""
     if heads is None:
         return False
     settings = s.settings
@@ -324,7 +324,7 @@ def may_be_head_job(s, plans, heads, placed, p, i, now):
 def has_all_head_jobs(heads, placed):
     """Whether the list has all the head jobs that it can have."""
     if heads is not None:
-        return has_all(heads)
+        return has_all_heads(heads)
     if placed is not None:
         return all_found(placed)
     return True
@@ -332,7 +332,7 @@ def has_all_head_jobs(heads, placed):
 
 @step
 def plan_head_job(s, plans, heads, placed, windows, size, j, p, now):
-    """Plan job j as a head job of list p; return whether there is an instant for it, and the number of instants."""
+    """Plan job j as a head job of list p; return whether it can ever start, and the number of instants."""
     found = False
     if plans is not None:
         begin = find_instant(s, plans, j, now)

@@ -21,10 +21,10 @@ class Bounds(NamedTuple):
 
     free: np.int32
     time: np.int32  # seconds until the head job is to start
-    extra: np.int32  # cores of a job that ends later
-    slack_time: np.int32  # seconds until the reserved job is to start
-    slack: np.int32  # cores of a job that ends later
-    oldest: np.int32  # least number of a job
+    extra: np.int32  # most cores of a job with a longer walltime
+    slack_time: np.int32  # seconds until the reserved job, or another head job, is to start
+    slack: np.int32  # most cores of a job with a longer walltime
+    oldest: np.int32  # jobs with smaller numbers do not start
 
 
 @step
@@ -64,7 +64,7 @@ def find_all_candidates(s, v, head):
 def find_candidates(s, v, head, fresh, now):
     """Collect the entries that may start behind the head job, of jobs from number `fresh` on; return how many."""
     first = head + 1 if v.sorted else v.first
-    if fresh > 0 and v.last - first > BLOCK and v.kind > LJF and not v.lines and s.place.size == 0:  # by number
+    if fresh > 0 and v.last - first > BLOCK and v.kind > LJF and not v.lines and s.submit_keys.size == 0:  # by number
         first = find_turn(s, v.kind, first, v.last, fresh, np.int32(0), 0.0)
     head_job = s.partitions[v.p].head_job
     return keep_shared(s, v, collect(s, first, v.last, head_job, bounds_of(s, v, fresh, now)), now)
@@ -83,9 +83,9 @@ def keep_within(s, bounds, x, m):
 
 @step
 def put_first(candidates, m, is_heap, anew, order):
-    """Put the candidate that goes first in front of m candidates; return whether they are a heap.
+    """Move the first of m candidates in `order` to the front; return whether they are a heap.
 
-    Many new candidates are not made a heap: after the first one's turn few may still start.
+    Many new candidates (`anew`) are not made a heap: after the first one's turn few may still start.
     """
     if anew and m > BLOCK:
         best = 0
@@ -157,7 +157,7 @@ def keep_shared(s, v, m, now):
 
 @step
 def may_share(s, v, i, until):
-    """Whether the job of entry i may start with cores of its partition and the pool (rule "combined placement")."""
+    """Whether the job of entry i, ending by `until`, may start on its partition and the pool ("combined placement")."""
     cores = np.int64(s.waiting.cores[i])
     cores -= min(s.partitions[s.waiting.queue[i]].free, cores - 1)
     return cores <= startable_cores(s, v.p, until)

@@ -19,7 +19,7 @@ from parsim.engine.gates.counters import is_out
 from parsim.engine.gates.needs import (
     change_quotas,
     next_change,
-    next_late,
+    pop_late,
     resubmit,
     soonest_late,
     waits_for_others,
@@ -114,7 +114,7 @@ def end(s, running, plans, j):
 def next_event(s, submit, now):
     """Return the instant of the next event, at most `submit`, the next submission (rule "order of events").
 
-    NEVER ends the loop: nothing happens any more, no key can hold the instant, or all looks are used up.
+    NEVER ends the loop: nothing happens any more, no key can hold the instant, or no looks are left.
     """
     progress, wake_ups, instants = s.progress, s.wake_ups, s.outages.instants
     bits = s.settings.bits
@@ -169,10 +169,10 @@ def starve_late(s, needs, now):
     """Let the jobs that waited for others starve when they are due."""
     if needs is None:
         return
-    late = next_late(s, needs, now)
+    late = pop_late(s, needs, now)
     while late >= 0:
         begin_starving(s, late, now)
-        late = next_late(s, needs, now)
+        late = pop_late(s, needs, now)
 
 
 @step
@@ -240,7 +240,7 @@ def one_pass(s, plans, heads, placed, now):
 
 @step
 def visit_plainly(s, plain, p, now):
-    """Visit list p where only its own head job is planned (rule "visit of a list")."""
+    """Visit list p if only its own head job is planned: `plain` is not None (rule "visit of a list")."""
     if plain is not None:
         visit_list(s, p, now)
 

@@ -19,10 +19,10 @@ NODE = np.dtype(
         ("share", np.float64),  # S, of the whole tree
         ("part", np.float64),  # p, of its group
         ("target", np.float64),  # percent of all use, or NaN
-        ("low", np.float64),  # bounds of the distance from the target
+        ("low", np.float64),  # bounds of the percent below the target that count
         ("high", np.float64),
         ("rate", np.int64),  # charge per second of the running jobs
-        ("at", np.int64),  # instant until which they are charged
+        ("at", np.int64),  # instant until which `since` is complete
         ("decay", np.int64),  # instant of the next decay
         ("since", np.int64),  # charges since the last decay
         ("used", np.float64),  # use after the last decay
@@ -35,27 +35,27 @@ NODE = np.dtype(
 
 NO_SHARE = 1e300  # a ratio above all others, and finite
 
-TREE_USAGE, FACTOR, TARGET, RANK, TURN, ACTIVE = range(6)  # rows of `values`
+TREE_USAGE, FACTOR, TARGET, RANK, TURN, ACTIVE = range(6)  # rows of `values`; TURN: use over share, negative
 
 
 class Fair(NamedTuple):
     """The tree of shares, and the values that a formula reads."""
 
     user: NDArray[np.int32]  # (n,): node of the user of each job; empty where no order reads use
-    rate: NDArray[np.int64]  # (n,): charge of a second of each job
+    rate: NDArray[np.int64]  # (n,): charge of each job per second
     nodes: NDArray[np.void]  # (k,) NODE
     paths: NDArray[np.int32]  # (users, depth): nodes from below the root to each user, then -1
     row: NDArray[np.int32]  # (k,): row of `paths` of the user at each node
-    values: NDArray[np.float64]  # (6, k)
+    values: NDArray[np.float64]  # (6, k): of the user at each node, in the rows `TREE_USAGE` to `ACTIVE`
     at: NDArray[np.int64]  # (k,): instant of the values of a user
     ratio: NDArray[np.float64]  # (k,): use over share
     ratios_at: NDArray[np.int64]  # (1,): instant of the ratios
-    way: NDArray[np.int64]  # (depth,): scratch
+    way: NDArray[np.int64]  # (depth,): scratch: the nodes from a user up to below the root
     reads: NDArray[np.int64]  # rows of `values` that the formula reads
     first: np.int64  # column of the formula that has the first of them
     begin: np.int64  # instant from which jobs are charged
     period: np.int64  # seconds from decay to decay
-    factor: np.float64
+    factor: np.float64  # of use at each decay
     least: np.float64  # use after a decay below which it counts as 0
     ranked: np.bool_  # whether the formula reads ranks
 
@@ -70,7 +70,7 @@ def charge(fair, j, now):
 
 @step
 def interrupt(fair, j, now):
-    """Charge no more for job j, which a pass interrupts; keep the number of its user's jobs before the pass."""
+    """Stop charging for job j, which a pass interrupts; keep the number of its user's jobs before the pass."""
     if fair.user.size > 0:
         count_before(fair, j, now)
         change_rate(fair, j, -1, now)
@@ -78,7 +78,7 @@ def interrupt(fair, j, now):
 
 @step
 def stop_charging(fair, j, now):
-    """Charge no more for job j, which has ended before the pass of this instant."""
+    """Stop charging for job j, which has ended before the pass of this instant."""
     if fair.user.size > 0:
         change_rate(fair, j, -1, now)
 
@@ -116,7 +116,7 @@ def update(fair, k, now):
 
 @routine
 def decay(fair, k, now):
-    """Charge node k until its last decay, which is not after now, with this and all earlier decays."""
+    """Apply all decays of node k up to now, one at least, and the charges until the last of them."""
     node, period = fair.nodes[k], fair.period
     node.used = decayed(fair, node.used, node.since + node.rate * (node.decay - node.at))
     node.since = 0
@@ -138,7 +138,7 @@ def decayed(fair, used, since):
 
 @step
 def fill(fair, columns, jobs, count, now):
-    """Write the values of the users of `count` jobs into the formula's columns (rule "use in a pass")."""
+    """Write the values of the users of the first `count` jobs into the formula's columns (rule "use in a pass")."""
     if fair.user.size == 0:
         return
     for i in range(count):

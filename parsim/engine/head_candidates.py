@@ -78,8 +78,8 @@ def first_left(waiting, first, last, queue):
 
 
 @step
-def is_left(s, heads, i):
-    """Whether, after the turn of entry i, another job of its queue may become a head job."""
+def wants_another(s, heads, i):
+    """Whether another job of its queue may still become a head job after the turn of entry i."""
     if heads is None:
         return True
     return is_wanted(s, heads, i)

@@ -12,7 +12,7 @@ from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, out_of_line
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # order of the pool's list, by priority factor (rule "priority factor")
-FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`: by a formula; the second within groups as constant orders are
+FORMULA, FAIRSHARE = 6, 7  # values of `settings.order`; FAIRSHARE keeps the groups of constant orders, FORMULA does not
 NEAR = 1e-14  # relative difference of ratios below which they are compared exactly
 
 # Instructions of a formula: postfix, on a stack.
@@ -20,7 +20,7 @@ NEAR = 1e-14  # relative difference of ratios below which they are compared exac
  LESS, LESS_EQUAL, EQUAL, NOT_EQUAL, SELECT, MINIMUM, MAXIMUM,
  ABSOLUTE, LOGARITHM, ROOT, FLOOR) = range(20)  # fmt: skip
 
-CHUNK = 64  # jobs that one instruction is applied to before the next
+BATCH = 64  # jobs that one instruction is applied to before the next
 
 
 @step
@@ -31,7 +31,7 @@ def _defined(x):
 
 @ieee_routine
 def interpret(code, constants, columns, jobs, eligible, stack, count):
-    """Run a formula for up to `CHUNK` jobs; leave their values in ``stack[0, :count]``, NaN where undefined.
+    """Run a formula for up to `BATCH` jobs; leave their values in ``stack[0, :count]``, NaN where undefined.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def interpret(code, constants, columns, jobs, eligible, stack, count):
         Columns of `columns`.
     eligible : ndarray(float64), shape (count,)
         Eligible time of each job, seconds.
-    stack : ndarray(float64), shape (depth, CHUNK)
+    stack : ndarray(float64), shape (depth, BATCH)
     count : int
     """
     top = -1
@@ -157,10 +157,10 @@ def evaluate(code, constants, columns, stack):
     """Return the value of a formula without eligible time for each job, shape (n,); NaN where undefined."""
     n = columns.shape[1]
     out = np.empty(n)
-    jobs = np.empty(CHUNK, np.int32)
-    eligible = np.zeros(CHUNK)
-    for first in range(0, n, CHUNK):
-        count = min(CHUNK, n - first)
+    jobs = np.empty(BATCH, np.int32)
+    eligible = np.zeros(BATCH)
+    for first in range(0, n, BATCH):
+        count = min(BATCH, n - first)
         for i in range(count):
             jobs[i] = first + i
         interpret(code, constants, columns, jobs, eligible, stack, count)
@@ -235,8 +235,8 @@ def _refresh_formula(s, kind, first, last, now):
     waiting, formula = s.waiting, s.formula
     eligible, stack = formula.eligible, formula.stack
     calculated = np.float64(now - since_calculated(s.settings, now))
-    for begin in range(first, last, CHUNK):
-        count = min(CHUNK, last - begin)
+    for begin in range(first, last, BATCH):
+        count = min(BATCH, last - begin)
         for i in range(count):
             eligible[i] = calculated - waiting.origin[begin + i]
             if s.held.size > 0:
@@ -254,7 +254,7 @@ def _refresh_formula(s, kind, first, last, now):
 
 @step
 def since_calculated(settings, now):
-    """Return the seconds since the instant as of which formulas read eligible times (rule "eligible time")."""
+    """Return how many seconds old the eligible times are that formulas read now (rule "eligible time")."""
     return (now + settings.calc_phase) % settings.calc_period if settings.calc_period > 0 else np.int64(0)
 
 

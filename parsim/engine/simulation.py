@@ -52,7 +52,7 @@ QUEUE = _record(
     [
         ("starvation", np.int64),  #: seconds of waiting until a job starves, or `NEVER`
         ("rank", np.int64),  #: rank of the priority among those of all queues; the greatest has the largest
-        ("max_walltime", np.int64),
+        ("max_walltime", np.int64),  #: seconds
         ("weight", np.int64),  #: priority as a whole number, in proportion to the other queues'
         ("next_starving", np.int64),  #: entry of `by_queue` that may starve next
         ("end", np.int64),  #: last entry of the queue in `by_queue`, plus one
@@ -62,7 +62,7 @@ QUEUE = _record(
 PARTITION = _record(
     [
         ("cores", np.int64),
-        ("free", np.int64),
+        ("free", np.int64),  #: idle cores
         ("first", np.int64),  #: first entry of the waiting list
         ("waiting", np.int64),  #: number of entries of the list
         ("narrowest", np.int64),  #: lower bound of the cores of a job in the list
@@ -93,7 +93,7 @@ SETTINGS = _record(
         ("bits", np.int64),  #: number of low bits of a key that hold the job; the others hold an instant
         ("first", np.int64),  #: number of jobs that run when the simulation begins; the next job is submitted first
         ("begin", np.int64),  #: first instant at which anything is decided
-        ("order", np.int64),
+        ("order", np.int64),  #: of the lists, a constant of `parsim.engine.order`
         ("calc_period", np.int64),  #: seconds between the instants as of which eligible times are read; 0: all instants
         ("calc_phase", np.int64),  #: seconds since the last of these at instant 0
         ("backfill", np.bool_),
@@ -211,7 +211,7 @@ class Simulation(NamedTuple):
     alike: Alike
     fair: Fair
     gates: Any  # `parsim.engine.gates.counters.Gates`
-    place: NDArray[np.int64]  # (n,): place by submission (rule "admission to lists"); empty if it is the job's number
+    submit_keys: NDArray[np.int64]  # (n,): sort jobs by submission ("admission to lists"); empty if numbers do
     needs: Any  # `parsim.engine.gates.needs.Needs`, or None
     node_types: Any  # `parsim.engine.resources.node_types.NodeTypes`, or None
     placing: Any  # `parsim.engine.resources.chunks.Placing`, or None
@@ -229,12 +229,12 @@ def count_waiting(s, j, sign):
 
 
 @step
-def place_of(s, j):
-    """Return the place of job j in the order of submissions, which breaks ties."""
-    return s.place[j] if s.place.size > 0 else np.int64(j)
+def submit_key(s, j):
+    """Return the key of job j that sorts jobs by submission, and so breaks ties."""
+    return s.submit_keys[j] if s.submit_keys.size > 0 else np.int64(j)
 
 
 @step
 def comes_before(s, i, j):
     """Whether job i was submitted before job j."""
-    return place_of(s, i) < place_of(s, j)
+    return submit_key(s, i) < submit_key(s, j)

@@ -19,7 +19,7 @@ from parsim.engine.simulation import NEVER, count_waiting, out_of_line, seldom, 
 
 @step
 def count_use(s, j, sign):
-    """Add job j to the counts of its gates, or remove it."""
+    """Add job j to the counts of its gates (`sign` 1), or remove it (-1)."""
     if s.settings.limits:
         count_in_gates(s.gates, s.jobs, j, s.start[j], sign)
 
@@ -166,7 +166,7 @@ def plan_head_job(s, p, now):
 
 @step
 def startable_cores(s, p, until):
-    """Return the cores that a job ending by `until` may take without delaying reserved and head job ("shadow time")."""
+    """Return the cores that a job ending by `until` may take, and delay no reserved or head job ("shadow time")."""
     partition = s.partitions[p]
     cores = partition.free
     if until > partition.reserved_from:
@@ -178,7 +178,7 @@ def startable_cores(s, p, until):
 
 @step
 def start_combined(s, j, now):
-    """Start job j on partition and pool, if no reserved or head job is delayed; whether (rule "combined placement")."""
+    """Start job j on partition and pool, unless it delays a head job; return whether it does ("combined placement")."""
     pool = s.partitions.size - 2
     q = s.jobs[j].queue
     partition = s.partitions[q]

@@ -30,7 +30,7 @@ from parsim.engine.lists.waiting import (
     row_of,
 )
 from parsim.engine.order import LJF, first_entry, refresh_values
-from parsim.engine.preempt.preempting import cores_below, has_tiers
+from parsim.engine.preempt.preempting import has_tiers, preemptible_cores
 from parsim.engine.preempt.victims import make_room
 from parsim.engine.resources.node_types import take_nodes
 from parsim.engine.resources.placement import place_chunks
@@ -115,7 +115,7 @@ def begin_visit(s, p):
     """Return the `Visit` of list p."""
     settings, partition = s.settings, s.partitions[p]
     pool = s.partitions.size - 2
-    widest = partition.free + cores_below(s.preempting)
+    widest = partition.free + preemptible_cores(s.preempting)
     more = np.int64(0)
     if p == pool and settings.combined and widest > 0:
         for q in range(pool):
@@ -268,7 +268,7 @@ def held_at_its_turn(s, v, j, now):
 
 @out_of_line
 def start_here(s, v, i, now):
-    """Start entry i, if it may start, on partition p or, combined, on its own and the pool: STAYS to REOPENED."""
+    """Start entry i, if it may, on partition p or, combined, on its own and the pool; return STAYS to REOPENED."""
     p = v.p
     waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
     j = np.int64(waiting.job[i])

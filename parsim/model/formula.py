@@ -128,7 +128,7 @@ class Formula:
         """
         if self.uses_optional and len(base) < len(JOB_NAMES):
             base = np.vstack([base, np.zeros((len(JOB_NAMES) - len(base), base.shape[1]))])
-        stack = np.empty((self.depth, op.CHUNK))
+        stack = np.empty((self.depth, op.BATCH))
         out = np.empty((len(self.column_codes), base.shape[1]))
         for row, code in enumerate(self.column_codes):
             out[row] = op.evaluate(code, self.constants, base, stack)
@@ -160,7 +160,7 @@ class Formula:
         uses = uses if share is None else np.ones((len(self.uses), 1)) * share
         columns, code = np.vstack([self.columns(base), uses]), self.code.copy()
         code[code[:, 0] == op.ELIGIBLE_TIME] = op.COLUMN, len(columns)
-        stack = np.empty((self.depth, op.CHUNK))
+        stack = np.empty((self.depth, op.BATCH))
         found: NDArray[np.float64] = op.evaluate(code, self.constants, np.vstack([columns, eligible_time]), stack)
         return found
 

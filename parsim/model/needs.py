@@ -128,7 +128,7 @@ def _in_a_circle(after: Column, jobs: int) -> int:
     return int(never[0]) if never.size else -1
 
 
-def places(jobs: int, rows: Rows) -> Column:
+def positions(jobs: int, rows: Rows) -> Column:
     """Return the position of each job in the selection `rows`, shape (jobs,); -1 for jobs that are not selected."""
     chosen = np.arange(jobs)[rows]
     to = np.full(jobs, -1, dtype=np.int64)
@@ -136,8 +136,8 @@ def places(jobs: int, rows: Rows) -> Column:
     return to
 
 
-def taken(after: Column, to: Column) -> Column:
-    """Return the pairs whose jobs are both selected, renumbered by `to`, which `places` returned."""
+def selected_pairs(after: Column, to: Column) -> Column:
+    """Return the pairs whose jobs are both selected, renumbered by `to`, which `positions` returned."""
     found = to[after]
     return found[(found >= 0).all(axis=1)]
 

@@ -526,7 +526,7 @@ class System:
         return limited or bool(self.throttles)
 
     @property
-    def frees_from_queues(self) -> bool:
+    def exempts_from_queues(self) -> bool:
         """Whether a QOS is exempt from a limit of some queue."""
         limits = {name for name in LIMITS for queue in self.queues if getattr(queue, name) is not None}
         return any(qos.is_exempt(name) for name in limits for qos in self.qos)

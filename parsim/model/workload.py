@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from parsim.model.needs import NO_PAIRS, Quota, pairs, places, taken
+from parsim.model.needs import NO_PAIRS, Quota, pairs, positions, selected_pairs
 from parsim.model.node_types import Request, amounts
 
 Column = NDArray[np.int64]
@@ -175,9 +175,9 @@ class Workload:
         """
         columns: dict[str, Any] = {name: np.ascontiguousarray(getattr(self, name)[rows]) for name in BOUNDS}
         if self.has_needs:
-            to = places(len(self), rows)
+            to = positions(len(self), rows)
             quotas = [quota.take(to) for quota in self.quotas]
-            return replace(self, **columns, after=taken(self.after, to), quotas=quotas)
+            return replace(self, **columns, after=selected_pairs(self.after, to), quotas=quotas)
         for column in columns.values():
             column.flags.writeable = False
         return self._having(columns)

@@ -287,7 +287,7 @@ def _run(prepared: Prepared, cores: int, policy: Policy) -> tuple[Column, Column
         starts[FCFS] = len(jobs) - prepared.first
         seconds[FCFS] = (start + prepared.runtime).max(initial=0) - prepared.begin
     else:
-        of = prepared.single if policy.kind == "self-tuning" else prepared.alike()
+        of = prepared.own_numbers if policy.kind == "self-tuning" else prepared.alike()
         cases, starts, seconds = replan(clock, of, _ranks(jobs), _weight(jobs, policy.metric), _settings(policy))
     check_started(prepared, start)
     return prepared.restore(start + prepared.base), promised, cases, starts, seconds

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.resources.chunks import BESIDE, HEAVIER, NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
+from parsim.engine.resources.chunks import ADJACENT, HEAVIER, NO_SHARE, ROW, SHARE, STRETCH, UNSHARED, Placing
 from parsim.model.node_types import GPUS, MEMORY, Chunk, Demands, NodeType, Request, is_exclusive
 from parsim.model.system import System
 from parsim.model.workload import Workload
@@ -190,7 +190,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
         named=np.empty((0, 3), dtype=np.int64),
         room=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
         size=np.zeros(nodes if system.fits_best else 0, dtype=np.int64),
-        beside=np.zeros(nodes if system.fits_best else 0, dtype=BESIDE),
+        adjacent=np.zeros(nodes if system.fits_best else 0, dtype=ADJACENT),
         fits=np.zeros(STRETCH, dtype=np.bool_),
         fitting=np.zeros(STRETCH + 1, dtype=np.int64),
         by_copies=np.array([_copies_that_count(chunk) for _, chunk, _ in kinds], dtype=np.int64),

@@ -181,7 +181,7 @@ class Prepared:
         return min(last + int(self.runtime.sum()) + MAX_DURATION, 1 << (62 - self.bits))
 
     @cached_property
-    def single(self) -> NDArray[np.int32]:
+    def own_numbers(self) -> NDArray[np.int32]:
         """A number of its own for each job; shape (n,), as for all numbers below."""
         return np.arange(len(self.workload), dtype=np.int32)
 
@@ -190,7 +190,7 @@ class Prepared:
         """The first job of each number of `alike("queue")`, by number; and these numbers."""
         kind = self.alike("queue")
         first = np.empty(kind.max(initial=-1) + 1, dtype=np.int32)
-        first[kind[::-1]] = self.single[::-1]
+        first[kind[::-1]] = self.own_numbers[::-1]
         return first, kind
 
     @cached_property
@@ -216,7 +216,7 @@ class Prepared:
         """The request of each job; those of several chunks all differ: a job may fit only where less is idle."""
         w = self.workload
         several = np.array([len(request) > 1 for request in w.requests] + [False])[w.request]  # the last of no request
-        return np.where(several, len(w.requests) + self.single, w.request)
+        return np.where(several, len(w.requests) + self.own_numbers, w.request)
 
     @cached_property
     def _gates(self) -> dict[Key, Layout]:

@@ -10,7 +10,7 @@ from parsim.engine import simulation as kernel
 from parsim.engine.fast.blocks import blocks_of
 from parsim.engine.fast.listed import directory_of, listed_of
 from parsim.engine.fast.time_dependent import Limits, OneList
-from parsim.engine.fast.values import Chunk, Epoch
+from parsim.engine.fast.values import Batch, Epoch
 from parsim.engine.lists.alike import NO_JOB, Lines
 from parsim.model.fairshare import FAIRSHARE
 from parsim.model.system import TOTAL_LIMITS, USER_LIMITS, System
@@ -27,7 +27,7 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
     of = pack_alike(prepared, system, formula.columns)
     lines = int(of.max(initial=-1)) + 1
     exact = not system.reads_users and orders.ELIGIBLE_TIME not in formula.code[:, 0]
-    many = NEVER if of is prepared.single or system.reads_users else MANY  # a value that may fall has no bound
+    many = NEVER if of is prepared.own_numbers or system.reads_users else MANY  # a value that may fall has no bound
     many = 0 if exact else many
     most = min(n, system.cores)
     left, rows = _pack_limits(prepared, system)
@@ -47,13 +47,13 @@ def pack_one_list(prepared: Prepared, system: System) -> OneList:
         limits=Limits(system.has_limits, system.stops_time, left, rows),
         wake_ups=wake_ups(jobs, prepared.workload.queue, system.queues, bits, prepared.begin),
         lines=Lines(of, np.full(lines, NO_JOB), np.empty(n, np.int32)),
-        alike=lines_of(prepared, system) if system.stops_time and of is not prepared.single else NO_LINES,
+        alike=lines_of(prepared, system) if system.stops_time and of is not prepared.own_numbers else NO_LINES,
         origin=jobs["submit"].astype(np.int64) if system.stops_time else np.empty(0, np.int64),
         since=np.full(n if system.stops_time else 0, NEVER),
         epoch=Epoch(prepared.longest_wait, exact, system.order == FAIRSHARE, many, np.array([-1, 1, 0, 0, 0])),
         waiting=listed_of(n, groups),
         directory=directory_of(n, groups, *prepared.walltimes),
-        chunk=Chunk(np.empty(orders.CHUNK, np.int32), np.empty(orders.CHUNK, np.int32)),
+        batch=Batch(np.empty(orders.BATCH, np.int32), np.empty(orders.BATCH, np.int32)),
         running=blocks_of(most),
         ends=np.empty(most + 1, np.int64),
     )

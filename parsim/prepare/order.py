@@ -78,7 +78,7 @@ def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64])
 
     All numbers differ if a job may pass one like it: if the value of the formula may fall with time.
     """
-    return prepared.alike(*_columns_of(system)) if keeps_turns(prepared, system, columns) else prepared.single
+    return prepared.alike(*_columns_of(system)) if keeps_turns(prepared, system, columns) else prepared.own_numbers
 
 
 def lines_of(prepared: Prepared, system: System) -> kernel.Alike:
@@ -122,19 +122,19 @@ def distinguishes_users(system: System) -> bool:
 def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fair]:
     """Return the formula of the system's order, ``fairshare`` as one, and the tree that it reads; else empty arrays."""
     formula, workload = system.formula, prepared.workload
-    eligible = np.empty(orders.CHUNK)
+    eligible = np.empty(orders.BATCH)
     if system.order == FAIRSHARE and system.is_fair:  # rule "order of users"
         fair, share = lay_out(system, workload, *prepared.present, first=0, begin=prepared.begin)
         return _program([(orders.COLUMN, 0)], [], np.empty((1, share.size))), fair
     if formula is None:
-        empty = np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), eligible, np.empty((0, orders.CHUNK))
+        empty = np.empty((0, 2), np.int64), np.empty(0), np.empty((0, 0)), eligible, np.empty((0, orders.BATCH))
         return kernel.Formula(*empty), NO_FAIR
     priority = np.array([queue.priority for queue in system.queues], dtype=np.float64)
     fair, share, own = NO_FAIR, np.zeros(len(workload)), len(formula.column_codes)
     if system.reads_users:
         fair, share = lay_out(system, workload, *prepared.present, first=own, begin=prepared.begin)
     each = system.reads_users or formula.uses_qos or formula.uses_estimate
-    jobs, kind = (prepared.single, prepared.single) if each else prepared.kinds
+    jobs, kind = (prepared.own_numbers, prepared.own_numbers) if each else prepared.kinds
     found = np.empty((own, jobs.size))
     for first in range(0, jobs.size, AT_ONCE):
         part = jobs[first : first + AT_ONCE]
@@ -147,7 +147,7 @@ def pack_formula(prepared: Prepared, system: System) -> tuple[kernel.Formula, Fa
         found[:, first : first + AT_ONCE] = formula.columns(base)
     columns = np.empty((own + len(formula.uses), len(workload)))
     np.take(found, kind, axis=1, out=columns[:own], mode="clip")  # else it would copy them once more
-    stack = np.empty((formula.depth, orders.CHUNK))
+    stack = np.empty((formula.depth, orders.BATCH))
     return kernel.Formula(formula.code, formula.constants, columns, eligible, stack), fair
 
 
@@ -202,5 +202,5 @@ def _pack_named(prepared: Prepared, system: System) -> kernel.Formula:
 
 
 def _program(code: list[tuple[int, int]], constants: list[float], columns: NDArray[np.float64]) -> kernel.Formula:
-    stack = np.empty((3, orders.CHUNK))
-    return kernel.Formula(np.array(code, dtype=np.int64), np.array(constants), columns, np.empty(orders.CHUNK), stack)
+    stack = np.empty((3, orders.BATCH))
+    return kernel.Formula(np.array(code, dtype=np.int64), np.array(constants), columns, np.empty(orders.BATCH), stack)

@@ -143,7 +143,7 @@ def pack(
         alike=alike._replace(first=np.full_like(alike.first, NO_JOB)),
         fair=fair,
         gates=prepared.gates(system).counting(system),
-        place=_places(prepared, system),
+        submit_keys=_submit_keys(prepared, system),
         needs=needs,
         node_types=node_types,
         placing=placing,
@@ -154,7 +154,7 @@ def pack(
     )
 
 
-def _places(prepared: Prepared, system: System) -> Column:
+def _submit_keys(prepared: Prepared, system: System) -> Column:
     """Return the place of each job in the order of submissions; empty where this is the job's number."""
     if not (system.has_tiers or system.keeps_out):
         return np.empty(0, dtype=np.int64)
@@ -436,7 +436,7 @@ def pack_classes(workload: Workload, system: System) -> tuple[Column, Table]:
 def _has_wide_limits(prepared: Prepared, system: System) -> bool:
     """Whether a job may become able to start though no job of its list has ended: as quotas or throttles ease."""
     works = any(throttle.max_run_core_seconds is not None for throttle in system.throttles)
-    several = bool(system.throttles) or system.frees_from_queues
+    several = bool(system.throttles) or system.exempts_from_queues
     if system.places_chunks and any(len(request) > 1 for request in prepared.workload.requests):
         return True  # a job of several chunks may fit only where less is idle
     return works or prepared.needs is not None or (system.mode != "shared" and several)

@@ -28,7 +28,7 @@ def value(text: str, *, eligible: float = 0.0, priority: float = 1, walltime: fl
     """Evaluate a formula the way the event loop does, for one job."""
     formula = parse(text)
     columns = formula.columns(np.array([[priority], [walltime], [cores], [0.0], [1.0]]))
-    stack = np.empty((formula.depth, op.CHUNK))
+    stack = np.empty((formula.depth, op.BATCH))
     jobs = np.zeros(1, dtype=np.int32)
     interpret(formula.code, formula.constants, columns, jobs, np.array([eligible]), stack)
     value = float(stack[0, 0])

@@ -126,7 +126,7 @@ def remove_job(blocks, key):
 
 @step
 def is_one_block(filled, beside):
-    """Whether a block of `filled` jobs is to be joined with a neighbour of `beside` jobs."""
+    """Whether to join a block of `filled` jobs with a neighbour of `beside` jobs."""
     return filled == 0 or filled + beside <= HALF
 
 
@@ -153,7 +153,7 @@ def join_next(blocks, b):
 
 @step
 def when_idle(blocks, free, need, bits):
-    """Return the instant at which `need` cores, more than `free`, idle by expected ends; and the idle cores then."""
+    """Return when `need` cores, more than `free`, are idle by expected ends; and the cores that are idle then."""
     idle = np.int64(free)
     b = NONE
     while idle + blocks.total[b] < need:

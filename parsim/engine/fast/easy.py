@@ -84,7 +84,7 @@ def easy(jobs, first, begin, machine, backfill, bits, rank, ranked, wake_ups, lo
 def event_loop(
     jobs, resumed, begin, machine, backfill, bits, rank, ranked, wake_ups, looks, more, ends, running, waiting, start
 ):
-    """Simulate, and fill `start`. `ends` is a heap of real ends."""
+    """Simulate, and fill `start`; `resumed` is `first` of `easy`, `ends` a heap of real ends."""
     n = jobs.size
     free = np.int64(machine)
     size = 0  # running jobs
@@ -203,7 +203,7 @@ def event_loop(
 
 @step
 def next_wake_up(wake_ups, wake, start, bits, now):
-    """Return `now`, or an earlier instant at which a waiting job begins to starve; and the next wake-up's index."""
+    """Return `now` or, if earlier, when the next waiting job begins to starve; and the index of the next wake-up."""
     while wake < np.uint64(wake_ups.size) and (wake_ups[wake] >> bits) <= now:
         if start[job_in(wake_ups[wake], bits)] < 0:
             return wake_ups[wake] >> bits, wake

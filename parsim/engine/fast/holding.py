@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.engine.fast.listed import NOT_HELD, USED, queue_room, room_of, what_is_left
-from parsim.engine.fast.values import is_known, settle, value_at, value_of
+from parsim.engine.fast.values import evaluate_entry, is_known, value_at, value_of
 from parsim.engine.simulation import BLOCK, LONGEST, NEVER, out_of_line, step
 
 
@@ -55,7 +55,7 @@ def hold(s, now):
     Returns
     -------
     bool
-        Whether a job that is not held could, as head job, make limits hold another.
+        Whether some job that limits do not hold could, as head job, make them hold another.
     """
     waiting, limits, d = s.waiting, s.limits, s.directory
     any_holds = False
@@ -84,7 +84,7 @@ def is_held_behind(s, i):
 
 @out_of_line
 def hold_behind(s, j, value, reserved, now):
-    """Record which jobs behind job j, of this value, limits hold from now on, since job j counts in them."""
+    """Record the jobs behind job j, of this value, that limits hold since j counts; not job `reserved`."""
     waiting, limits, d = s.waiting, s.limits, s.directory
     whole_queue = queue_room(limits.left[limits.rows[j, 0]]) < LONGEST
     for b in range(d.state[USED]):
@@ -97,7 +97,7 @@ def hold_behind(s, j, value, reserved, now):
             if waiting.cores[k] <= room or waiting.held[k] != NOT_HELD or (other == j and j != reserved):
                 continue
             if waiting.bound[k] >= value and not is_known(s, k):
-                settle(s, k, now)
+                evaluate_entry(s, k, now)
             if other != reserved and is_behind(value_at(s, k), other, value, j):
                 hold_line(s, k, now)
             else:

@@ -22,7 +22,7 @@ NO_CORES = np.int32(LONGEST)  # replaces the cores of an entry without a job
 CLASSES = 16  #: classes of walltimes, for which the directory has the least cores
 ALL = np.uint64(CLASSES - 1)  #: the last class, up to all walltimes
 MIXED = np.int64(0)  #: group of jobs of any user
-MANY = 256  #: waiting jobs from which on each user has blocks of his own, where a job's value is its user's
+MANY = 256  #: with as many waiting jobs each user has separate blocks, where a job's value is its user's
 DEEP, SHALLOW = 16, 8  #: the directory is kept once there are more blocks than `DEEP`, until there are `SHALLOW`
 JOBS, USED, KEPT = range(3)  # of `Directory.state`: entries; blocks in use; whether the directory is kept
 
@@ -34,8 +34,8 @@ class Listed(NamedTuple):
     cores: NDArray[np.int32]
     walltime: NDArray[np.int32]
     bound: NDArray[np.float64]  # value at this instant or, in an epoch, at its end; or infinity
-    value: NDArray[np.float64]  # value at the instant of pass `known`
-    known: NDArray[np.int64]
+    value: NDArray[np.float64]  # value in pass `known`
+    known: NDArray[np.int64]  # number of the last pass that computed `value`
     origin: NDArray[np.float64]  # submit, plus the seconds for which limits held the job before
     held: NDArray[np.float64]  # instant from which limits hold the job, where eligible time is read, or `NOT_HELD`
 
@@ -46,7 +46,7 @@ class Directory(NamedTuple):
     state: NDArray[np.int64]  # `JOBS`, `USED`, `KEPT`
     last: NDArray[np.int32]  # (groups,): the last block of each group, or `NO_BLOCK`
     count: NDArray[np.int64]  # (blocks,): number of jobs
-    group: NDArray[np.int32]  # (blocks,)
+    group: NDArray[np.int32]  # (blocks,): `group_of` its jobs
     before: NDArray[np.int32]  # (blocks,): the block of the group before this one, or `NO_BLOCK`
     behind: NDArray[np.int32]  # (blocks,): the block of the group after this one, or `NO_BLOCK`
     room: NDArray[np.int32]  # (blocks,): most cores of a job that limits let start
@@ -355,7 +355,7 @@ def change_left(s, j, sign):
 
 @step
 def queue_room(own):
-    """Return the most cores of a job that may start, by `own`: the jobs and cores that its queue still allows."""
+    """Return the most cores of a job that its queue's limits let start; `own` is what they still allow."""
     return min(own.cores, LONGEST) if own.jobs > 0 else np.int64(0)
 
 

@@ -48,20 +48,20 @@ from parsim.engine.fast.values import (
     PASS,
     SCANNED,
     WASTED,
-    Chunk,
+    Batch,
     Epoch,
     evaluate,
+    evaluate_entry,
     is_exact,
     is_known,
     set_bounds,
-    settle,
     value_at,
 )
 from parsim.engine.lists.alike import NO_JOB, Lines, join, leave
 from parsim.engine.resources.running import last_instant, pop_key, push_key
 from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, kernel, out_of_line, step
 
-# Scan all for the largest bound, then, with the value of this entry, for the largest value: so few values are computed.
+# A scan for the largest bound, then one for values above the value of that entry: so few values are computed.
 BY_BOUND, BY_VALUE = range(2)
 
 
@@ -98,7 +98,7 @@ class OneList(NamedTuple):
     epoch: Epoch
     waiting: Listed
     directory: Directory
-    chunk: Chunk
+    batch: Batch
     running: Blocks
     ends: NDArray[np.int64]  # heap of real ends
 
@@ -143,7 +143,7 @@ def time_dependent(s):
             if not join(s.lines, arriving):
                 i = add_entry(s, arriving, group_of(s, arriving))
                 if epoch.exact:
-                    settle(s, i, now)
+                    evaluate_entry(s, i, now)
             elif limits.stop_time and s.since[before] != NEVER:
                 s.since[arriving] = now
             arriving += 1
@@ -196,7 +196,7 @@ def time_dependent(s):
 
 @step
 def start_entry(s, i, reserved, now, size):
-    """Start the job of entry i beside `size` running jobs, and remove it from the list."""
+    """Start the job of entry i beside `size` running jobs, and remove it from the list; `reserved`: the head job."""
     j = s.waiting.job[i]
     begin_job(s, j, now, size)
     charge(s.fair, j, now)
@@ -224,7 +224,7 @@ def promote_next(s, i, now):
     if held and not s.epoch.exact:
         set_top(s, b)
     else:
-        settle(s, i, now)
+        evaluate_entry(s, i, now)
 
 
 @step
@@ -258,15 +258,15 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
     kind = class_of(d, slack) if kept else ALL
     wanted = Wanted(np.int32(widest), np.int32(slack), np.int32(extra), np.int32(min(eligible, LONGEST)), kind)
     for look in range(BY_VALUE if exact else BY_BOUND, BY_VALUE + 1):
-        for chunk in range(0, used, BLOCK):
-            if kept and not any_block_has(d, np.uint64(chunk), largest, wanted):
+        for batch in range(0, used, BLOCK):
+            if kept and not any_block_has(d, np.uint64(batch), largest, wanted):
                 continue
-            for b in range(chunk, min(chunk + BLOCK, used)):
+            for b in range(batch, min(batch + BLOCK, used)):
                 begin, most = b * BLOCK, min(wanted.widest, d.room[b])
                 if most <= 0 or (kept and not may_have(d, np.uint64(b), largest, wanted)):
                     continue
                 scanned += BLOCK
-                if d.count[b] == BLOCK and not any_has(waiting, np.uint64(begin), largest, most, wanted):
+                if d.count[b] == BLOCK and not any_wanted(waiting, np.uint64(begin), largest, most, wanted):
                     continue  # with fewer jobs a look at each costs less
                 if not exact:
                     best, largest = first_in_epoch(s, b, most, wanted, reserved, best, largest, look, now)
@@ -287,7 +287,7 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
 
 @out_of_line
 def first_in_epoch(s, b, most, wanted, reserved, best, largest, look, now):
-    """Return the first of entry `best`, which may be -1, and the wanted ones of block b; and its value or bound."""
+    """Return the first of entry `best`, or -1, and the wanted of block b; and its value or, by `look`, its bound."""
     waiting = s.waiting
     for i in range(b * BLOCK, b * BLOCK + s.directory.count[b]):
         if waiting.bound[i] >= largest and may_start(waiting, i, most, wanted) and waiting.job[i] != reserved:
@@ -300,9 +300,9 @@ def first_in_epoch(s, b, most, wanted, reserved, best, largest, look, now):
 
 @step
 def look_at(s, i, look, now):
-    """Return the value of entry i at this instant; with `BY_BOUND` its bound, if the value is not known."""
+    """Return the value of entry i at this instant; with look `BY_BOUND` its bound, if the value is not known."""
     if look == BY_VALUE and not is_known(s, i):
-        settle(s, i, now)
+        evaluate_entry(s, i, now)
         s.epoch.clock[WASTED] += 1
     return value_at(s, i)
 
@@ -314,8 +314,8 @@ def goes_before(waiting, v, i, best, largest):
 
 
 @step
-def any_has(waiting, i, largest, most, wanted):
-    """Whether any of the `BLOCK` entries from i on is wanted and may have at least the largest value."""
+def any_wanted(waiting, i, largest, most, wanted):
+    """Whether any of the `BLOCK` entries from i on is wanted, and has a bound of at least `largest`."""
     hit = False
     for k in range(np.uint64(BLOCK)):
         hit |= may_start(waiting, i + k, most, wanted) & (waiting.bound[i + k] >= largest)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from parsim.engine.fairshare import fill, find_values
 from parsim.engine.fast.listed import JOBS, KEPT, MIXED, NOT_HELD, PASSED, USED, set_top
-from parsim.engine.order import CHUNK, interpret
+from parsim.engine.order import BATCH, interpret
 from parsim.engine.simulation import BLOCK, LONGEST, out_of_line, routine, step
 
 
-class Chunk(NamedTuple):
-    """Up to `CHUNK` jobs, and their entries, for which a formula is evaluated together."""
+class Batch(NamedTuple):
+    """Up to `BATCH` jobs, and their entries, for which a formula is evaluated together."""
 
     job: NDArray[np.int32]
     entry: NDArray[np.int32]
@@ -32,7 +32,7 @@ class Epoch(NamedTuple):
     longest: int  # upper bound of waits, seconds
     exact: bool  # values do not change with time
     of_user: bool  # the value of a job is a value of its user
-    many: int  # instructions of the formula for all waiting jobs from which on bounds are used
+    many: int  # least number of instructions, over all waiting jobs, with which bounds are used
     clock: NDArray[np.int64]  # `END`, `SPAN`, `WASTED`, `PASS`, `SCANNED`
 
 
@@ -44,7 +44,7 @@ END, SPAN, WASTED, PASS, SCANNED = range(5)
 @step
 def evaluate(s, now):
     """Set the bounds of jobs that are not held to their values now; 0 where undefined (rule "undefined operations")."""
-    waiting, formula, chunk, d = s.waiting, s.formula, s.chunk, s.directory
+    waiting, formula, batch, d = s.waiting, s.formula, s.batch, s.directory
     s.epoch.clock[END] = -1
     if d.state[JOBS] == 1:
         waiting.bound[0] = 0.0  # whatever it is, the job goes first
@@ -59,11 +59,11 @@ def evaluate(s, now):
             if waiting.held[i] != NOT_HELD:
                 waiting.bound[i] = PASSED
                 continue
-            chunk.job[count] = waiting.job[i]
-            chunk.entry[count] = i
+            batch.job[count] = waiting.job[i]
+            batch.entry[count] = i
             formula.eligible[count] = now - waiting.origin[i]
             count += 1
-            if count == CHUNK:
+            if count == BATCH:
                 run_formula(s, count, now)
                 write_bounds(s, count)
                 count = 0
@@ -102,9 +102,9 @@ def value_of_user(s, i, now):
 
 @step
 def write_bounds(s, count):
-    """Set the bounds of the chunk's entries to the values in the formula's stack."""
+    """Set the bounds of the batch's entries to the values in the formula's stack."""
     for k in range(count):
-        s.waiting.bound[s.chunk.entry[k]] = defined(s.formula.stack[0, k])
+        s.waiting.bound[s.batch.entry[k]] = defined(s.formula.stack[0, k])
 
 
 @routine
@@ -114,7 +114,7 @@ def set_bounds(s, now):
     An epoch ends early if it has wasted as many computed values as there are jobs; then the next one has half its
     seconds, else twice as many.
     """
-    waiting, formula, chunk, clock, d = s.waiting, s.formula, s.chunk, s.epoch.clock, s.directory
+    waiting, formula, batch, clock, d = s.waiting, s.formula, s.batch, s.epoch.clock, s.directory
     wasted = clock[WASTED] > d.state[JOBS]
     if not wasted and now <= clock[END]:
         return
@@ -124,11 +124,11 @@ def set_bounds(s, now):
     for b in range(d.state[USED]):
         for k in range(d.count[b]):
             i = b * BLOCK + k
-            chunk.job[k] = waiting.job[i]
-            chunk.entry[k] = i
+            batch.job[k] = waiting.job[i]
+            batch.entry[k] = i
             formula.eligible[k] = min(clock[END] - waiting.origin[i], s.epoch.longest)
         interpret(
-            formula.code, formula.constants, formula.columns, chunk.job, formula.eligible, formula.stack, d.count[b]
+            formula.code, formula.constants, formula.columns, batch.job, formula.eligible, formula.stack, d.count[b]
         )
         write_bounds(s, d.count[b])
         set_top(s, b)
@@ -155,15 +155,15 @@ def is_exact(s):
 
 
 @out_of_line
-def settle(s, i, now):
+def evaluate_entry(s, i, now):
     """Compute the value of entry i at this instant and, for a new entry, its bound."""
-    waiting, formula, chunk, clock = s.waiting, s.formula, s.chunk, s.epoch.clock
+    waiting, formula, batch, clock = s.waiting, s.formula, s.batch, s.epoch.clock
     count = 1
-    chunk.job[0] = waiting.job[i]
+    batch.job[0] = waiting.job[i]
     formula.eligible[0] = now - waiting.origin[i]
     if clock[END] >= 0 and waiting.bound[i] == np.inf:
         count = 2
-        chunk.job[1] = waiting.job[i]
+        batch.job[1] = waiting.job[i]
         formula.eligible[1] = min(clock[END] - waiting.origin[i], s.epoch.longest)
     run_formula(s, count, now)
     waiting.value[i] = defined(formula.stack[0, 0])
@@ -175,8 +175,8 @@ def settle(s, i, now):
 
 @step
 def value_of(s, j, eligible, now):
-    """Return the value of job j with this eligible time, seconds."""
-    s.chunk.job[0] = j
+    """Return the value that job j has with this eligible time, seconds."""
+    s.batch.job[0] = j
     s.formula.eligible[0] = eligible
     run_formula(s, 1, now)
     return defined(s.formula.stack[0, 0])
@@ -184,8 +184,8 @@ def value_of(s, j, eligible, now):
 
 @step
 def run_formula(s, count, now):
-    """Compute the values of the first `count` jobs of the chunk in the formula's stack, NaN where undefined."""
-    formula, job = s.formula, s.chunk.job
+    """Compute the values of the first `count` jobs of the batch in the formula's stack, NaN where undefined."""
+    formula, job = s.formula, s.batch.job
     fill(s.fair, formula.columns, job, count, now)
     interpret(formula.code, formula.constants, formula.columns, job, formula.eligible, formula.stack, count)
 

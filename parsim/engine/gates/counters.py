@@ -15,9 +15,9 @@ from parsim.engine.compile.compiled import out_of_line, routine, step
 
 GATE = np.dtype(
     [
-        ("max_run", np.int64),  # of each bound, `UNLIMITED` without one
+        ("max_run", np.int64),  # the five bounds are `UNLIMITED` where none is set
         ("max_run_amount", np.int64),
-        ("max_run_work", np.int64),
+        ("max_run_work", np.int64),  # amount times seconds to the expected end
         ("jobs", np.int64),  # running jobs, and head jobs of the present pass
         ("amount", np.int64),  # sum of the amounts of these jobs
         ("max_eligible", np.int64),
@@ -33,7 +33,7 @@ GATE = np.dtype(
 #: Sums over some jobs of a gate: their number, their amounts, and their amounts times their expected ends.
 COUNT = np.dtype([("jobs", np.int64), ("amount", np.int64), ("ends", np.int64)], align=True)
 NO_GATE = -1
-IN, OUT, REFUSED = np.uint8(0), np.uint8(1), np.uint8(2)  #: the last by `max_queued`, at some instant
+IN, OUT, REFUSED = np.uint8(0), np.uint8(1), np.uint8(2)  #: `REFUSED`: out, and by `max_queued` at some instant
 UNLIMITED = np.iinfo(np.int64).max  #: no count is above it, not even one that has overflowed
 EXEMPT_RUN, EXEMPT_AMOUNT, EXEMPT_WORK, EXEMPT_ELIGIBLE, EXEMPT_QUEUED = 1, 2, 4, 8, 16
 
@@ -53,7 +53,7 @@ class Gates(NamedTuple):
 
 @step
 def count_in_gates(gates, jobs, j, start, sign):
-    """Add job j to the counts of its gates, or remove it; a negative `start` is that of a head job."""
+    """Add job j to the counts of its gates (`sign` 1), or remove it (-1); a head job has a negative `start`."""
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row >= 0:
@@ -85,7 +85,7 @@ def exemptions(gates, j, column):
 
 @step
 def is_above(gate, jobs, amount, work, exempt):
-    """Whether a number of jobs, their amount, or their amount times seconds is above a bound that is not exempt."""
+    """Whether jobs, amount or work (amount times seconds) are above a bound of a gate that is not in bits `exempt`."""
     above = jobs > gate.max_run or amount > gate.max_run_amount or work > gate.max_run_work
     return above and (
         exempt == 0

@@ -17,6 +17,7 @@ from parsim.engine.simulation import LONGEST, NEVER, step
 
 #: A change of a quota, which has the amount `most` from the instant on.
 CHANGE = np.dtype([("instant", np.int64), ("gate", np.int64), ("most", np.int64)], align=True)
+#: Progress of a simulation in `Needs`.
 NEEDED = np.dtype(
     [
         ("changes", np.int64),  #: number of changes that have taken place
@@ -91,8 +92,8 @@ def resubmit(s, needs, j, now):
 
 
 @step
-def next_late(s, needs, now):
-    """Pop a job that waited for others and starves by now; -1 without one."""
+def pop_late(s, needs, now):
+    """Remove from the heap a job that waited for others and starves by now; return it, or -1."""
     if needs is None:
         return np.int64(-1)
     if soonest_late(s, needs) > now:
@@ -105,7 +106,7 @@ def next_late(s, needs, now):
 
 @step
 def soonest_late(s, needs):
-    """Return the instant at which the next waiting job that waited for others starves, or NEVER."""
+    """Return the instant at which the next job starves that waited for others and has not started, or NEVER."""
     if needs is None:
         return NEVER
     low = (np.int64(1) << s.settings.bits) - 1

@@ -23,11 +23,11 @@ def count_running(gates, j):
 
 
 @step
-def add_count(gates, moment, j, other, end, sign):
-    """Add another job, with its expected end, to a row of counts of job j's gates, or remove it."""
+def add_count(gates, at, j, other, end, sign):
+    """Add another job and its expected end to row `at` of the counts of job j's gates, or remove it (`sign` -1)."""
     for column in range(gates.rows.shape[1]):
         if gates.rows[j, column] >= 0 and gates.rows[other, column] == gates.rows[j, column]:
-            count, amount = gates.counts[moment, column], sign * gates.amounts[other, column]
+            count, amount = gates.counts[at, column], sign * gates.amounts[other, column]
             count.jobs += sign
             count.amount += amount
             count.ends += amount * end
@@ -49,18 +49,18 @@ def count_later(s, plans, j, moment):
 
 
 @routine
-def is_above_at(s, plans, j, until, moment, of, exact):
-    """Whether job j, running until `until`, exceeds a bound at a moment, with row `of` of the counts and the plans.
+def is_above_at(s, plans, j, until, moment, at, exact):
+    """Whether job j, running until `until`, exceeds a bound at a moment, with row `at` of the counts and the plans.
 
-    Counts that are not `exact` include jobs that have ended by then: True means that the job may exceed a bound.
+    If not `exact`, the counts include jobs that have ended by then: True means that job j may exceed a bound.
     """
     gates, promises = s.gates, plans.promises
     for column in range(gates.rows.shape[1]):
         row = gates.rows[j, column]
         if row < 0:
             continue
-        jobs, amount = gates.counts[of, column].jobs + 1, gates.counts[of, column].amount + gates.amounts[j, column]
-        ends = gates.counts[of, column].ends + gates.amounts[j, column] * until
+        jobs, amount = gates.counts[at, column].jobs + 1, gates.counts[at, column].amount + gates.amounts[j, column]
+        ends = gates.counts[at, column].ends + gates.amounts[j, column] * until
         for k in range(s.partitions.size):
             other = promises[k].job
             if other >= 0 and other != j and gates.rows[other, column] == row and is_last_plan(s, promises, k, moment):

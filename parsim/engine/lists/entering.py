@@ -45,7 +45,7 @@ def enter_lists(s, gates, now):
                 gates.is_out[j] = REFUSED
             continue
         if gates.is_out[j] == REFUSED:
-            s.place[j] += (now - (s.place[j] >> s.settings.bits)) << s.settings.bits
+            s.submit_keys[j] += (now - (s.submit_keys[j] >> s.settings.bits)) << s.settings.bits
         gates.is_out[j] = IN
         count_entered(gates, j)
         home = s.jobs[j].home

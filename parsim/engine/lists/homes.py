@@ -9,7 +9,7 @@ from parsim.engine.compile.compiled import on_disk
 
 @on_disk
 def find_homes(jobs, partition_cores, single_list, entries):
-    """Set the home of each job, and add the jobs of each home to `entries` (rule "home list")."""
+    """Set the home of each job, and add the number of jobs of each home to `entries`, shape (P + 1,) ("home list")."""
     pool = partition_cores.size - 1
     for job in jobs:
         home = 0
@@ -23,11 +23,10 @@ def find_homes(jobs, partition_cores, single_list, entries):
 
 @on_disk
 def find_eligible(jobs, bounds, fractions, pool, widest, latest, eligible_at):
-    """Set `eligible_at`, from which jobs of the partitions may enter the pool; return how many ever may.
+    """Set the instants `eligible_at` from which jobs may enter the pool; return how many may (rule "pool eligibility").
 
-    Rule "pool eligibility".
-
-    `fractions`, shape (Q, 2): numerator and denominator of threshold over priority; a numerator of 0 is no delay.
+    `bounds`: each queue's maximum walltime. `fractions`, shape (Q, 2): numerator and denominator of threshold over
+    priority, 0 for no delay. `widest`: most cores of such a job. `latest`: longest delay, seconds.
     """
     count = 0
     for j in range(jobs.size):

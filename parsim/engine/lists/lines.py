@@ -18,7 +18,7 @@ from parsim.engine.simulation import GROUP, PASSED, seldom
 
 @seldom
 def reopen_lines(s, p, kind, first, last, i, queue, now):
-    """Give each line of a queue, of all if -1, whose turn was before entry i another, with its first job behind it.
+    """Give lines of a queue (-1: of all) that had their turn before entry i another, for their first job behind it.
 
     Returns
     -------

@@ -32,7 +32,7 @@ STARTED = np.int32(-1)  # replaces the number of a job that has started
 
 @step
 def kind_of(s, p):
-    """Return the order of list p within its groups (rule "order of a list")."""
+    """Return the order of list p within its groups, a constant of `parsim.engine.order` (rule "order of a list")."""
     pool = s.partitions.size - 2
     if p > pool:
         return FCFS
@@ -90,7 +90,7 @@ def find_entry(waiting, first, last, j):
 
 @step
 def slope_of(s, kind, j):
-    """Return the factor of job j's wait, or of its cube, in an order by ratios."""
+    """Return the factor by which job j's wait (or its cube, in WFP3) is multiplied in an order by ratios."""
     job = s.jobs[j]
     w = np.float64(job.walltime)
     if kind == LXF:
@@ -342,7 +342,7 @@ def drop_started(s, p, kept):
 
 @step
 def end_visit(s, p, x, m, gone, last, now):
-    """Record that the jobs of candidates ``x:m``, whose turn did not come, are not held; drop the started ones."""
+    """Record that limits do not hold candidates ``x:m``, whose turn did not come; drop started jobs from `gone` on."""
     if s.settings.track_held:
         for k in range(x, m):
             j = np.int64(s.waiting.job[s.candidates[k]])

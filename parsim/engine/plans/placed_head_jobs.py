@@ -47,7 +47,7 @@ class PlacedHeadJobs(NamedTuple):
 
 @step
 def place_best(s, placing, heads, j, p, now, end):
-    """Place job j on nodes without plans from now to `end` inclusive; return whether (rule "nodes without plans")."""
+    """Place job j on nodes without plans up to and at `end`; return whether it fits (rule "nodes without plans")."""
     wanted, changes, visit = placing.of[j], placing.changes[0], heads.visits[0]
     # Nodes get more room when a job ends; within a visit they get less, and a job that runs longer may take fewer.
     failed = heads.failed[0, wanted] == visit and end >= heads.failed[1, wanted]
@@ -83,7 +83,7 @@ def shortest_unplaced(placing, heads, j, now):
 
 @seldom
 def first_in_the_way(placing, heads, j, now):
-    """Return the begin of the first plan beside which totals do not suffice for job j; now if idle totals do not."""
+    """Return when the first plan begins beside which job j exceeds totals, or NEVER; now if it exceeds idle ones."""
     wanted, first = placing.of[j], NEVER
     if placing.failed[0, wanted] != placing.changes[0] and not has_all(placing, j, placing.idle_in_all):
         placing.failed[0, wanted] = placing.changes[0]
@@ -196,7 +196,7 @@ def next_overlap_change(begin, end, instant, walltime):
 
 @step
 def room_to_take(placing, kind):
-    """Return for how many copies of a kind the nodes that may be taken have room at the planned instant."""
+    """Return how many copies of a kind fit on the nodes that may be taken, at the planned instant."""
     found = np.int64(0)
     for row in placing.rows:
         if placing.may_use[kind, row.type]:
@@ -209,7 +209,7 @@ def room_to_take(placing, kind):
 
 @step
 def find_more_to_take(placing, j, other):
-    """Add what another job has to `then`, and the copies of job j that get room on takeable nodes to `found`."""
+    """Add the amounts of another job to `then`, and the copies of job j that now fit on takeable nodes to `found`."""
     number = placing.of_job[other]
     while number != NO_SHARE:
         share = placing.shares[number]

@@ -88,7 +88,7 @@ def find_left(plans, q, j, idle, begin, until):
 
 @routine
 def room_now(s, plans, q, j, need, now):
-    """Return the cores of partition q that job j may take now, exact if at least `need` (rule "nodes in order")."""
+    """Return the cores of partition q that job j may take now, or an upper bound below `need` ("nodes in order")."""
     until = now + s.jobs[j].walltime
     plan_windows(s, plans, until, now)
     most = most_left(plans, q, j, s.partitions[q].free, now, until)
@@ -159,7 +159,7 @@ def find_instant(s, plans, j, now):
 
 @step
 def row_of(plans, k):
-    """Return the row of the plan of list k."""
+    """Return the row of the plan of list k: 0 for partitions, then the pool, then the reserved list."""
     return max(0, k - plans.nodes.first_node.size + ROWS)
 
 
@@ -193,7 +193,7 @@ def plan_shares(s, plans, k, j):
 
 @step
 def promise(s, plans, k, j, begin):
-    """Count the plan of head job j of list k, which was made, from `begin` on in this pass."""
+    """Let the plan of head job j of list k, already in `taken`, begin at `begin`, and count in this pass."""
     promises, row = plans.promises, row_of(plans, k)
     end = begin + s.jobs[j].walltime
     for other in range(s.partitions.size):

@@ -34,11 +34,11 @@ class HeadJobs(NamedTuple):
     depth: np.int64  # most head jobs of a list, for which no node stays idle (rule "reservation depth"); else 0
     count: NDArray[np.int64]  # (1,): head jobs found
     out: NDArray[np.int64]  # (D,): amounts that windows take now from the job in question
-    exempt: NDArray[np.bool_]  # (G, n): see `parsim.engine.resources.typed_windows.TypedWindows`
-    takes: NDArray[np.int64]  # (W, D): the same
+    exempt: NDArray[np.bool_]  # (G, n): as `parsim.engine.resources.typed_windows.TypedWindows` has it
+    takes: NDArray[np.int64]  # (W, D): as `TypedWindows` has it
     amounts: NDArray[np.int64]  # (A, D): of each place of jobs; without types of nodes, of each job
-    times: NDArray[np.int64]  # (S,), and
-    free: NDArray[np.int64]  # (S * D,): see `parsim.engine.resources.amounts`
+    times: NDArray[np.int64]  # (S,): instants, as `parsim.engine.resources.amounts` has them
+    free: NDArray[np.int64]  # (S * D,): amounts idle from each instant on
 
 
 @step
@@ -122,7 +122,7 @@ def fits_now(s, types, heads, size, j, row, now):
 def beside_head_jobs(types, heads, size, now):
     """Return two pairs (seconds, cores): a job that runs longer than the seconds may take at most the cores.
 
-    The first is of the first instant with fewer than half the cores idle that are now, the second of that with fewest.
+    The first instant has fewer than half of the cores idle that are idle now, the second has the fewest.
     """
     time, extra, slack_time, slack = NEVER, np.int64(0), NEVER, heads.free[0]
     if types is not None or heads.exempt.shape[0] > 0:
@@ -244,7 +244,7 @@ def plan(s, types, heads, size, j, p, now):
 
 
 @step
-def has_all(heads):
+def has_all_heads(heads):
     """Whether the list has all the head jobs that it can have."""
     return heads.count[0] == heads.depth if heads.depth > 0 else all_found(heads)
 
@@ -259,8 +259,8 @@ def all_found(heads):
 
 
 @step
-def take_kept(s, types, heads, j, now):
-    """Keep no nodes idle, of types that started job j takes, for head jobs after its end; return whether any was."""
+def release_kept(s, types, heads, j, now):
+    """Keep nodes of types that started job j takes no more for head jobs after its end; return whether any was kept."""
     any_did, end = False, now + s.jobs[j].walltime
     row = place_of(types, j)
     for k in range(heads.begin.size):

@@ -27,7 +27,7 @@ class Plans(NamedTuple):
     promises: NDArray[np.void]  # (P + 1 + W,) PROMISE: of lists, the reserved one last, then of windows
     near: NDArray[np.int64]  # (2,): the first window that has not ended, and the one after those planned in this pass
     taken: NDArray[np.int32]  # (ROWS + W, V): cores of each node that a plan takes
-    extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave at the begin of one
+    extra: NDArray[np.int32]  # (ROWS + W, V): cores of each node that all plans leave when the row's plan begins
     takes: NDArray[np.int64]  # (ROWS + W, P): the sum of `taken` of each partition; where it is 0, `taken` is not valid
     leaves: NDArray[np.int64]  # (ROWS + W, P): the sum of `extra`
     later: NDArray[np.int32]  # (V,): cores of each node that are idle at the instant that is examined
@@ -40,7 +40,7 @@ class Plans(NamedTuple):
 
 @step
 def list_on(plans, q, row):
-    """Return the index in `promises` of the plan in this row of partition q, -1 without one."""
+    """Return the list, or window after the lists, whose plan is in this row of partition q: an index; or -1."""
     pool = plans.nodes.first_node.size - 2
     if row == 0:
         return q if q < pool else -1
@@ -56,7 +56,7 @@ def has_plan(plans, q, row):
 
 @step
 def concerns(plans, q, row, j):
-    """Whether the plan in this row takes cores of partition q from job j: another job's, or a window's not for it."""
+    """Whether the plan in this row, of another job or of a window not for job j, takes cores of partition q."""
     if is_exempt(plans, plans.exempt, row, j):
         return False
     return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j

@@ -57,7 +57,7 @@ def may_be_top_job(s, p, j, now):
 
 @step
 def find_place(s, plans, p, j, now):
-    """Set the next row of `shares` to job j's cores of each partition at its turn in list p; whether it may start.
+    """Set the next row of `shares` to job j's cores on each partition, from list p; return whether it may start.
 
     Rules "combined placement" and "partitions of nodes".
     """

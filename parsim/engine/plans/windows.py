@@ -27,7 +27,7 @@ def give_back(plans, exempt, j, moment, first, left, sign):
 
 @step
 def shrink_window(s, plans, exempt, k, now):
-    """Let a window take only cores that its jobs, running before this pass, do not have (rule "windows of users")."""
+    """Subtract from window k the cores of its jobs that ran before this pass (rule "windows of users")."""
     if exempt is None:
         return
     window = plans.outages.windows[k]

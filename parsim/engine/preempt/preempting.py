@@ -17,7 +17,7 @@ INTERRUPTION = np.dtype(
     [
         ("job", np.int64),
         ("begin", np.int64),
-        ("end", np.int64),
+        ("end", np.int64),  #: the next start of the job
         ("place", np.int64),  #: place of the run before it; its first node where chunks are placed on nodes
     ],
     align=True,
@@ -25,9 +25,9 @@ INTERRUPTION = np.dtype(
 PREEMPTIONS = np.dtype(
     [
         ("interruptions", np.int64),  #: number of interruptions; those beyond the room for them are only counted
-        ("back", np.int64),  #: jobs preempted in this pass
+        ("back", np.int64),  #: number of jobs preempted in this pass
         ("at", np.int64),  #: instant of the last preemption
-        ("most", np.int64),  #: cores of the running jobs that may be preempted
+        ("most", np.int64),  #: cores of all running jobs that may be preempted
     ],
     align=True,
 )
@@ -41,7 +41,7 @@ class Preempting(NamedTuple):
 
     tier: NDArray[np.int64]  # (Q,): rank of each queue's tier among all tiers
     kind: NDArray[np.int64]  # (Q,): `LOSES`, `KEEPS`, `RETURNS` or `STAYS`
-    cores: NDArray[np.int64]  # (tiers,): cores of the running jobs that may be preempted
+    cores: NDArray[np.int64]  # (tiers,): cores of the running jobs of each tier that may be preempted
     first: NDArray[np.int64]  # (n,): first start of each job, or -1
     last: NDArray[np.int64]  # (n,): its last interruption, or -1
     interruptions: NDArray[np.void]  # INTERRUPTION
@@ -74,8 +74,8 @@ def has_tiers(preempting):
 
 
 @step
-def cores_below(preempting):
-    """Return the cores of the running jobs that may be preempted."""
+def preemptible_cores(preempting):
+    """Return the cores of all running jobs that may be preempted."""
     if preempting is None:
         return np.int64(0)
     return preempting.progress.most

@@ -59,7 +59,7 @@ def idle_over_time(s, types, over, p, now):
 
 
 @step
-def is_left(types, over, amounts, k):
+def are_idle(types, over, amounts, k):
     """Whether all of these amounts are idle from instant k to the next."""
     left, first = True, k * count_of(types)
     for d in range(count_of(types)):
@@ -69,12 +69,12 @@ def is_left(types, over, amounts, k):
 
 @step
 def first_fit(types, over, size, amounts, length, limit):
-    """Return the index of the first instant, before time `limit`, from which amounts idle for `length` s, or -1."""
+    """Return the index of the first instant before `limit` from which amounts are idle for `length` s, or -1."""
     k = np.int64(0)
     while k < size and over.times[k] < limit:
         end = over.times[k] + length
         i = k
-        while i < size and over.times[i] < end and is_left(types, over, amounts, i):
+        while i < size and over.times[i] < end and are_idle(types, over, amounts, i):
             i += 1
         if i == size or over.times[i] >= end:
             return k

@@ -28,13 +28,13 @@ def take_best_nodes(placing, j, anyway):
     next_turn(placing)
     for kind in kinds_of(placing, j):
         need = placing.count[kind]
-        beside = placing.beside[: find_beside(placing, j, kind)]
+        adjacent = placing.adjacent[: find_adjacent(placing, j, kind)]
         while need > 0:
-            best = best_beside(beside, need)
+            best = best_adjacent(adjacent, need)
             if best < 0:
                 break
-            first, last = beside[best].begin, beside[best].end
-            beside[best].copies = 0
+            first, last = adjacent[best].begin, adjacent[best].end
+            adjacent[best].copies = 0
             node = best_node(placing.room, placing.size, first, last, need)
             if node >= 0:
                 first, last = node, node + 1
@@ -51,8 +51,8 @@ def take_best_nodes(placing, j, anyway):
 
 
 @step
-def find_beside(placing, j, kind):
-    """Write the rows of adjacent nodes of equal weight with room for a kind of job j to `beside`; return how many."""
+def find_adjacent(placing, j, kind):
+    """Write the rows of nodes with room for a kind of job j (rule "rows of nodes") to `adjacent`; return how many."""
     most, count, end, before = placing.by_copies[kind], np.int64(0), np.int64(-1), np.int64(0)
     for k in range(placing.rows.size):
         row = placing.rows[k]
@@ -70,13 +70,13 @@ def find_beside(placing, j, kind):
             weight = weight_of(placing, kind, placing.idle, node)
             if node != end or weight != before:
                 count += 1
-                beside = placing.beside[count - 1]
-                beside.begin, beside.copies, beside.total, beside.weight = node, 0, 0, weight
-            beside = placing.beside[count - 1]
+                adjacent = placing.adjacent[count - 1]
+                adjacent.begin, adjacent.copies, adjacent.total, adjacent.weight = node, 0, 0, weight
+            adjacent = placing.adjacent[count - 1]
             end, before = node + 1, weight
-            beside.end = end
-            beside.copies += copies
-            beside.total += placing.size[node]
+            adjacent.end = end
+            adjacent.copies += copies
+            adjacent.total += placing.size[node]
         if not fits:
             note_most(placing, k)
     return count
@@ -92,22 +92,22 @@ def weight_of(placing, kind, room, node):
 
 
 @step
-def best_beside(beside, need):
-    """Return the row of adjacent nodes with room that `need` copies fill best; -1 if none is left."""
+def best_adjacent(adjacent, need):
+    """Return the row in `adjacent` that `need` copies fill best; -1 if none is left."""
     best, best_has_all = np.int64(-1), False
-    for k in range(beside.size):
-        these = beside[k]
+    for k in range(adjacent.size):
+        these = adjacent[k]
         if these.copies == 0:
             continue
         has_all = these.copies >= need
-        if best < 0 or these.weight < beside[best].weight:
+        if best < 0 or these.weight < adjacent[best].weight:
             better = True
-        elif these.weight > beside[best].weight:
+        elif these.weight > adjacent[best].weight:
             better = False
         elif has_all:
-            better = not best_has_all or these.total < beside[best].total
+            better = not best_has_all or these.total < adjacent[best].total
         else:
-            better = these.total > beside[best].total
+            better = these.total > adjacent[best].total
         if better:
             best, best_has_all = k, has_all
     return best

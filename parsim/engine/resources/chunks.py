@@ -26,9 +26,9 @@ UNSHARED = np.int64(2**31)
 SHARE = np.dtype([("node", np.int32), ("kind", np.int32), ("copies", np.int64), ("next", np.int32)], align=True)
 #: Nodes of one type in a row.
 ROW = np.dtype([("begin", np.int64), ("end", np.int64), ("type", np.int64)], align=True)
-#: Nodes with room for a kind beside each other, of one weight, with the copies and the size of all (rule "rows of
+#: Adjacent nodes with room for a kind, of one weight, with the copies that fit and the size of all (rule "rows of
 #: nodes").
-BESIDE = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "total", "weight")])
+ADJACENT = np.dtype([(name, np.int64) for name in ("begin", "end", "copies", "total", "weight")])
 
 
 class Placing(NamedTuple):
@@ -73,7 +73,7 @@ class Placing(NamedTuple):
     named: NDArray[np.int64]  # (k, 3): job, node and cores of those that run when the simulation begins, ascending
     room: NDArray[np.int64]  # (V,): how many copies of a kind nodes have room for; (0,) without rule "rows of nodes"
     size: NDArray[np.int64]  # (V,): sizes by which nodes with room are compared; as long as `room`
-    beside: NDArray[np.void]  # (V,) BESIDE; as long as `room`
+    adjacent: NDArray[np.void]  # (V,) ADJACENT; as long as `room`
     fits: NDArray[np.bool_]  # (STRETCH,): whether each node of a row may have room for a copy of a kind, and
     fitting: NDArray[np.int64]  # (STRETCH + 1,): these nodes
     by_copies: NDArray[np.int64]  # (K,): most copies that count as the size of a node; 0 if its idle cores are the size
@@ -231,7 +231,7 @@ def note_most(placing, k):
 
 @step
 def put(placing, j, kind, node, copies, past):
-    """Place copies of a kind of job j on a node."""
+    """Place copies of a kind of job j on a node; `past`: the job runs past the head job's start."""
     add_copies(placing, kind, placing.idle, placing.idle_in_all, node, -copies)
     if past:
         add_copies(placing, kind, placing.left, placing.left_in_all, node, -copies)
@@ -310,7 +310,7 @@ def add_shares(placing, j, end, room, in_all, sign):
 
 @step
 def copy(placing, p, to, room):
-    """Copy `room` of the nodes of partition p to another."""
+    """Copy the amounts `room` of the nodes of partition p to the array `to`."""
     first, last = np.uint64(placing.nodes_from[p]), np.uint64(placing.nodes_from[p + 1])
     for r in range(room.shape[0]):
         for node in range(first, last):  # without a sign, so that several are copied at once
@@ -319,7 +319,7 @@ def copy(placing, p, to, room):
 
 @step
 def copy_in_all(placing, p, to, in_all):
-    """Copy the totals of the types of partition p to others."""
+    """Copy the totals `in_all` of the types of partition p to the array `to`."""
     types = in_all.shape[1] // (placing.nodes_from.size - 1)
     for r in range(in_all.shape[0]):
         for t in range(p * types, (p + 1) * types):
@@ -328,7 +328,7 @@ def copy_in_all(placing, p, to, in_all):
 
 @step
 def count_copies(placing, j, node, sign):
-    """Add the copies of job j's kinds for which a node has room in `then` to `found`, or subtract them."""
+    """Add the copies of job j's kinds that fit on a node in `then` to `found`, or subtract them."""
     for kind in kinds_of(placing, j):
         if placing.may_use[kind, placing.type[node]]:
             placing.found[kind] += sign * copies_on(placing, kind, placing.then, node, placing.count[kind])

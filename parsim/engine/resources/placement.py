@@ -32,7 +32,7 @@ from parsim.engine.resources.running import available
 
 @step
 def place_chunks(placing, j, p, past):
-    """Place job j on partition p if it fits, with `past` also beside the head job; whether (rule "start on nodes")."""
+    """Place job j on partition p, with `past` beside the head job; return whether it fits (rule "start on nodes")."""
     if placing is None:
         return True
     if goes_back(placing.returns, j):
@@ -166,7 +166,7 @@ def plan_own_nodes(s, placing, p, instant):
 
 @step
 def room_for(placing, kind):
-    """Return for how many copies of a kind nodes have room in `then`."""
+    """Return how many copies of a kind fit on all nodes in `then`."""
     found = np.int64(0)
     for k in range(placing.rows.size):
         row = placing.rows[k]
@@ -178,7 +178,7 @@ def room_for(placing, kind):
 
 @step
 def find_more(placing, j, other):
-    """Add what another job has to `then`, and the copies of job j that get room by it to `found`."""
+    """Add the amounts of another job to `then`, and the copies of job j that now fit to `found`."""
     number = placing.of_job[other]
     while number != NO_SHARE:
         share = placing.shares[number]

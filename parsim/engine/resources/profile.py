@@ -90,7 +90,7 @@ def find_near(profile, size, at, instant):
 
 @step
 def fit(profile, size, first, need, length, limit):
-    """Find the first segment, from `first` on, at whose begin `need` cores idle for `length` seconds.
+    """Find the first segment, from `first` on, from whose begin `need` cores are idle for `length` seconds.
 
     Returns
     -------

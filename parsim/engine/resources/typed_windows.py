@@ -28,8 +28,8 @@ class TypedWindows(NamedTuple):
 
     exempt: NDArray[np.bool_]  # (G, n): whether windows for a group are for a job
     takes: NDArray[np.int64]  # (W, D): amounts that each window takes from other jobs, on the partition that is visited
-    times: NDArray[np.int64]  # (S,), and
-    free: NDArray[np.int64]  # (S * D,): see `parsim.engine.resources.amounts`
+    times: NDArray[np.int64]  # (S,): instants, as `parsim.engine.resources.amounts` has them
+    free: NDArray[np.int64]  # (S * D,): amounts idle from each instant on
 
 
 @step
@@ -41,7 +41,7 @@ def is_for(s, windows, k, j):
 
 @step
 def begin_visit(s, windows, types, p, now):
-    """Reset the shadow time of partition p; with types, call `idle_in_service`; return the number of instants."""
+    """Reset the shadow time of partition p; if totals count, do as `idle_in_service`; return how many instants."""
     s.partitions[p].shadow = NEVER
     if types is None:
         return np.int64(0)
@@ -90,7 +90,7 @@ def give_back(s, types, windows, size, j, now, sign):
 
 @step
 def take_place(s, windows, types, size, j, p, now):
-    """Take a place of job j, if it may start; return whether, and the number of instants (rule "windows by totals")."""
+    """Take a place of job j; return whether it may start there, and the number of instants ("windows by totals")."""
     if types is None:
         return True, size
     until = now + s.jobs[j].walltime
@@ -106,7 +106,7 @@ def take_place(s, windows, types, size, j, p, now):
 
 @step
 def plan_place(s, windows, types, size, j, p, now):
-    """Plan head job j; return whether it has an instant, and the number of instants (rule "windows by totals")."""
+    """Plan head job j; return whether it can ever start, and the number of instants ("windows by totals")."""
     if types is None:
         return True, size
     walltime = s.jobs[j].walltime
@@ -136,7 +136,7 @@ def find_in_service(s, windows, placing, j, begin, until, now):
 
 @step
 def take_nodes_in_service(s, windows, placing, j, p, now):
-    """Place job j on nodes in service while it runs, if it may start now; return whether ("windows on nodes")."""
+    """Place job j on nodes in service while it runs; return whether it may start there now ("windows on nodes")."""
     if placing is None:
         return True
     until = now + s.jobs[j].walltime

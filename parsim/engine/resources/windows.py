@@ -15,7 +15,7 @@ from parsim.engine.simulation import NEVER, routine, step
 
 UNKNOWN_END = np.int64(2**60)  #: after all known ends; sums with durations are int64
 
-#: A window: `known_end` is its end or, where that is not known, `UNKNOWN_END`.
+#: A window, in instants: `known_end` is its end or, where the scheduler does not know that, `UNKNOWN_END`.
 WINDOW = np.dtype(
     [
         ("begin", np.int64),
@@ -52,14 +52,14 @@ def next_instant(instants, passed):
 
 @routine
 def apply_windows(profile, size, windows, taken, before, now):
-    """Apply to a profile from `now` on the windows that became known or ended since `before` ("windows as plans").
+    """Change a profile by the windows that became known or ended after `before`, up to `now` ("windows as plans").
 
     Returns
     -------
     size : int
         Of the profile.
     changed : bool
-        Whether any did.
+        Whether any window did.
     """
     changed = False
     for k in range(windows.size):
