@@ -43,6 +43,8 @@ class Scheduler:
             found = _SETTING.match(text)
             if found is None:
                 fix = "give the scheduler's sched_priv/sched_config"
+                if re.match(r"[A-Z][A-Z0-9]+(\[|\s)", text):
+                    fix = "of Maui or Moab leave it out, and write reservation_depth and order: {maui: ...} yourself"
                 raise InputError("is no line like 'by_queue: True ALL'", file=path, line=number, value=text, fix=fix)
             name, value, when = found.groups()
             name = _FORMER.get(name, name)

@@ -189,7 +189,7 @@ class Conf:
         return max(0, cpus - kept)
 
     def _read(self, path: Path, above: tuple[Path, ...]) -> Iterator[Fields]:
-        """Yield the fields of each line of a file and of its included files, whose paths are relative to it."""
+        """Yield the fields of each line of a file and of its included files: there, or beside it."""
         text = read_text(path)
         if MARK in text:
             self.exported = True
@@ -204,6 +204,8 @@ class Conf:
                 yield {**fields, "file": str(path), "line": str(line)}
                 continue
             included = path.parent / fields["include"]
+            copied = path.parent / included.name  # with slurm.conf, from another machine
+            included = copied if copied.is_file() and not included.is_file() else included
             if included in (*above, path):
                 raise InputError("includes itself", file=path, line=line, field="include", value=str(included))
             if included.is_file():

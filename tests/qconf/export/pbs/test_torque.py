@@ -147,6 +147,13 @@ def test_its_own_scheduler(tmp_path):
     assert any("sort_by: shortest_job_first sorts jobs too" in warning for warning in found.warnings)
 
 
+def test_the_file_of_another_scheduler_is_refused_with_what_to_do(tmp_path):
+    with pytest.raises(InputError, match=r"line 2: is no line like .* Of Maui or Moab leave it out"):
+        Scheduler.read(given(tmp_path, "# maui.cfg\nRMCFG[base]  TYPE=PBS\nQUEUETIMEWEIGHT 1\n"))
+    with pytest.raises(InputError, match=r"line 1: .* Give the scheduler's sched_priv"):
+        Scheduler.read(given(tmp_path, "by_queue True\n"))
+
+
 def test_a_queue_without_a_type_is_named_for_pbs_too():
     found = derive(Server.parse(FRESH + "create queue odd\n"), cores=8)
     assert "odd: left out, it has no queue_type" in found.warnings

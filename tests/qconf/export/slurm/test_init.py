@@ -289,6 +289,12 @@ def test_the_tier_goes_before_the_factor(partitions, weight, priorities, warning
     assert bool(warning) == bool(found.warnings)
 
 
+def test_an_included_file_may_have_been_copied_beside(tmp_path):
+    (tmp_path / "nodes.conf").write_text("NodeName=n[1-2] CPUs=4\n")
+    found = slurm_read(tmp_path, "include /no/such/folder/nodes.conf\nPartitionName=a Nodes=ALL\n")
+    assert (found.config.machine.cores, found.warnings) == (8, ())
+
+
 def test_includes_are_read_relative_to_the_file_that_has_them(tmp_path):
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "parts").write_text("include nodes\nPartitionName=a Nodes=ALL\n")
