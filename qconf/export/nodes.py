@@ -16,6 +16,8 @@ from qconf.hosts import expand
 
 _NP = re.compile(r"^[^\s#]+\s.*?\b(?:np|gpus|mics)=[0-9]", re.MULTILINE)
 _VNODE = re.compile(r"(.+)\[[0-9]+\]")
+#: A line of ``pbsnodes -l`` or ``-aSj``.
+_TABLE = re.compile(r"^\s*-{5,} |^\s*\S+ +(?:free|job-|resv-|down|offline|state-)[\w,-]*(?: |$)", re.MULTILINE)
 _DOWN = re.compile(r"down|offline|unknown|stale|maintenance", re.IGNORECASE)
 _SET = re.compile(r"([\w.]+)\s*(\+?)=\s*(\"[^\"]*\"|'[^']*'|[^,]*)(?:,|$)")
 POOL = ""  #: owner of the pool's nodes
@@ -63,7 +65,11 @@ def read_nodes(given: str) -> list[Node]:
         elif printed:
             nodes = list(_pbsnodes(text, path))
         else:
-            nodes = of_statements(text, path) or list(_of_torque(text, path) if _NP.search(text) else _names(text))
+            nodes = of_statements(text, path) or list(_of_torque(text, path) if _NP.search(text) else ())
+            if not nodes and _TABLE.search(text):
+                fix = "give the output of pbsnodes -av"
+                raise InputError("is a table of states, without all that nodes have", file=path, fix=fix)
+            nodes = nodes or list(_names(text))
     if not nodes:
         raise InputError("names no node", field="--nodes", value=given)
     return _hosts(nodes)

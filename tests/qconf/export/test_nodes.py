@@ -65,6 +65,20 @@ def test_what_is_no_list_of_nodes(given_nodes):
         read_nodes(given_nodes)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n1              down\nn2              offline,job-exclusive\n",
+        "n1              free\n",
+        "vnode   state  njobs\n------- ------ -----\nn1      busy       0\n",
+    ],
+)
+def test_a_table_of_states_is_refused(text, tmp_path):
+    (tmp_path / "table").write_text(text)
+    with pytest.raises(InputError, match=r"is a table of states.* Give the output of pbsnodes -av"):
+        read_nodes(str(tmp_path / "table"))
+
+
 def test_host_lists():
     names = [f"nid{i:04d}" for i in (1, 2, 3, 7)] + ["login", "a9", "a10", "a11"]
     text = fold(names)
