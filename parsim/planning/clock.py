@@ -17,8 +17,8 @@ AT = np.dtype(
         ("now", np.int64),  #: the present instant
         ("before", np.int64),  #: that of the event before
         ("arriving", np.int64),  #: the job that is submitted next
-        ("running", np.int64),  #: number of jobs
-        ("passed", np.int64),  #: number of the windows' instants
+        ("running", np.int64),  #: number of running jobs
+        ("passed", np.int64),  #: number of `outages.instants` that have passed
     ],
     align=True,
 )
@@ -39,7 +39,7 @@ class Clock(NamedTuple):
 
 @step
 def advance(clock, waits, soonest):
-    """Go to the next event, `soonest` or before; return whether there is one while jobs wait, run, or come."""
+    """Go to the next event, at most `soonest`; return False without one, or if no job waits (`waits`), runs, comes."""
     at, jobs = clock.at, clock.jobs
     comes = at.arriving < jobs.size
     if not (comes or waits > 0 or at.running > 0):

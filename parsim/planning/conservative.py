@@ -38,7 +38,7 @@ ALIKE = np.dtype(
         ("cores", np.int64),
         ("walltime", np.int64),
         ("turn", np.int64),  #: number of the event of the search
-        ("planned", np.int64),  #: their start before the search
+        ("planned", np.int64),  #: planned start of these jobs before the search
         ("earliest", np.int64),  #: the search found no start before this instant
         ("at", np.int64),  #: segment of the profile at which the search ended
         ("freed", np.int64),  #: number of entries of `Plan.freed` then
@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     lines: NDArray[np.int32]  # line of each
     idle: Profile  # cores idle beside the running and waiting jobs
     alike: NDArray[np.void]  # (lines,) ALIKE
-    rises: NDArray[np.void]  # (4,) RISE, of a move
+    rises: NDArray[np.void]  # (4,) RISE: what the last move of a job changed
     freed: NDArray[np.int64]  # begins of the periods that became free as jobs moved at this event
 
 
@@ -178,7 +178,7 @@ def event_loop(clock, of, plan, needs, promised):
 
 @routine
 def promise_anew(jobs, plan, waits, size):
-    """Plan all waiting jobs anew by submission (rule "planning round windows"); return as `compress` does."""
+    """Plan the `waits` waiting jobs anew by submission ("planning round windows"); return as `compress` does."""
     planned, idle = plan.planned, plan.idle
     soonest = NEVER
     for k in range(waits):
@@ -195,14 +195,14 @@ def promise_anew(jobs, plan, waits, size):
 
 @step
 def compress(plan, waits, size, now, turn):
-    """Move each waiting job, in order of submission, to the earliest start beside all others.
+    """Move each of the `waits` waiting jobs, by submission, to the earliest start beside all others.
 
     Consecutive jobs of one line with the same start move together, as many as there is room for.
 
     Returns
     -------
     soonest, size : int
-        The first of all planned starts; the number of segments.
+        The first planned start; the number of segments.
     """
     planned, lines, idle, freed = plan.planned, plan.lines, plan.idle, plan.freed
     soonest = NEVER
@@ -274,7 +274,7 @@ def compress_different(plan, needs, waits, size, now):
 
 @step
 def note_left(needs, plan, waits, size, joined, cores):
-    """Note which jobs may move to the period that a job, moved by ``plan.rises``, has left."""
+    """Note which jobs may move to where a job of `cores` was before its move; `joined`: its new period ends there."""
     idle, last = plan.idle, 2 if joined else 3
     first, behind = segment_of(idle, size, plan.rises[last - 1]), segment_of(idle, size, plan.rises[last])
     behind += idle.times[behind] < plan.rises[last].instant

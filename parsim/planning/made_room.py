@@ -34,10 +34,10 @@ class Needs(NamedTuple):
 
     cores: NDArray[np.int64]
     walltime: NDArray[np.int64]
-    latest: NDArray[np.int64]  # the start with which the job would end at its planned start
+    latest: NDArray[np.int64]  # latest start with which the job ends by its planned start
     since: NDArray[np.int64]  # begin of the first place noted since the last search; NEVER for none, 0 if unknown
     kept: NDArray[np.int64]  # (n,): `since` of each job, between events
-    at: NDArray[np.int64]  # (n,): about the segment of the profile before each job's planned start
+    at: NDArray[np.int64]  # (n,): segment before each job's planned start, or one near it
     largest: NDArray[np.int64]  # (octaves, OCTAVES): largest `latest` of jobs below 2**i cores and 2**j seconds
     notes: NDArray[np.void]  # (1,) NOTES
 
@@ -50,7 +50,7 @@ def octave(number):
 
 @step
 def note_needs(needs, plan, waits, now, turn):
-    """Write the needs of all waiting jobs, at the event with number `turn`."""
+    """Write the needs of the `waits` waiting jobs, at the event with number `turn`."""
     notes = needs.notes[0]
     known = notes.turn == turn - 1
     notes.turn = turn
@@ -75,7 +75,7 @@ def note_needs(needs, plan, waits, now, turn):
 
 @routine
 def note_room(needs, waits, idle, size, first, behind, more):
-    """Note which jobs may have room since `more` cores idle in the segments first..behind-1."""
+    """Note which jobs may have room now that `more` cores are idle in the segments first..behind-1."""
     narrowest = needs.notes[0].narrowest
     if narrowest == NEVER:
         return
@@ -114,9 +114,9 @@ def _note_place(needs, waits, level, below, begin, length):
 
 @step
 def reach_back(needs, k, j, idle, size, drift, begin):
-    """Return the instant from which a job's cores idle up to its planned start `begin`, or `begin`; and the drift.
+    """Return from when the cores of entry k, job j, idle up to its planned start `begin`, or `begin`; and the drift.
 
-    The drift is how many places the job's segment moved since; that of the job before, an argument, is about the same.
+    The drift is by how many places the job's segment has moved; that of the job before, an argument, is about the same.
     """
     at = np.uint64(find_near(idle, size, max(needs.at[j] + drift, np.int64(0)), begin)) - ONE
     drift = np.int64(at) - needs.at[j]

@@ -132,7 +132,7 @@ def next_fitting(cores, first, last, free):
 
 @step
 def promote_next(lines, waiting, cores, i, last):
-    """Replace the job of entry i, which has started, by the next alike, in its turn; return whether there is one."""
+    """Replace the started job of entry i by the next job alike, put in its turn; return whether there is one."""
     j, its_cores = leave(lines, waiting[i]), cores[i]
     if j == NO_JOB:
         return False

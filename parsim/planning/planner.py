@@ -19,8 +19,8 @@ SETTINGS = np.dtype(
     [
         ("kind", np.int64),
         ("policy", np.int64),  #: the first policy
-        ("lower", np.int64),  #: bounds of the mean walltime, seconds
-        ("upper", np.int64),
+        ("lower", np.int64),  #: seconds, as `Policy.lower`
+        ("upper", np.int64),  #: seconds, as `Policy.upper`
         ("least", np.int64),  #: least number of waiting jobs for a decision
         ("decider", np.int64),
         ("preferred", np.int64),
@@ -38,19 +38,19 @@ class Planner(NamedTuple):
 
     jobs: NDArray[np.void]  # (n,) JOB
     weight: NDArray[np.float64]  # (n,): what a second of delay of each job adds to the score of a plan
-    settings: np.void
+    settings: np.void  # SETTINGS
     width: NDArray[np.int64]  # (n,): 2**width is the greatest power of two up to the job's cores
     orders: NDArray[np.int64]  # (3, lines): the waiting jobs, only the first of jobs alike, in the order of each policy
     planned: NDArray[np.int64]  # (3, n): start of each job in the plan of each policy, where plans are scored
     base: Profile  # cores idle beside the running jobs
     idle: Profile  # cores idle beside the running jobs and those planned so far
-    earliest: NDArray[np.int64]  # (WIDTHS,): a segment before which no job of 2**width cores or more can begin
+    earliest: NDArray[np.int64]  # (WIDTHS,): segment before which no job of 2**width cores or more can begin
     drop: NDArray[np.int64]  # (WIDTHS,): instant from which fewer than 2**width cores idle
     longest: NDArray[np.int64]  # (WIDTHS,): no longer job of 2**width cores or more can begin soon enough to matter
     lines: Lines  # the jobs alike with those in `orders`
     behind: NDArray[np.int64]  # (lines,): heap of the next jobs to plan of lines, as keys: place in the order, job
-    segment: NDArray[np.int64]  # (lines,): a segment before which no other job of the line can begin
+    segment: NDArray[np.int64]  # (lines,): segment before which no other job of the line can begin
     closed: NDArray[np.int64]  # (lines,): latest instant at which no other job of the line could start
     open: NDArray[np.int64]  # (lines,): entries of the order whose lines may have another job that starts now
     begun: NDArray[np.int64]  # jobs that start now
-    scores: NDArray[np.float64]  # (3,)
+    scores: NDArray[np.float64]  # (3,): of the plan of each policy; the least is best

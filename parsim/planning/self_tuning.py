@@ -19,7 +19,7 @@ from parsim.planning.whole_plan import plan
 
 @step
 def tune(planner, waiting, base, policy, now):
-    """Plan by each policy and let the decider choose by the scores (JSSPP 2004, section 3.2).
+    """Plan by each policy, beside `base` segments, and let the decider choose by the scores (JSSPP 2004, 3.2).
 
     Returns
     -------
@@ -53,7 +53,7 @@ def tune(planner, waiting, base, policy, now):
 
 @step
 def decide(least, policy, decider, preferred):
-    """Return the policy that a decider chooses: `least` has bit p if p has the least score, `policy` is in use."""
+    """Return the policy that a decider chooses: bit p of `least`: p has the least score; `policy` is in use."""
     if decider == PREFERRED and least >> preferred & 1:
         return preferred
     if decider != SIMPLE and least >> policy & 1:
@@ -75,7 +75,7 @@ def score(planner, waiting, planned, now):
 
 @step
 def add_score(planner, j, delay, total):
-    """Return the score `total` of a plan with job j added, which the plan delays by `delay` seconds."""
+    """Return the score of a plan, `total` without job j, with this job `delay` seconds after now."""
     if planner.settings.makespan:
         return max(total, float(delay + planner.jobs[j].walltime))
     return total + planner.weight[j] * delay
@@ -83,7 +83,7 @@ def add_score(planner, j, delay, total):
 
 @routine
 def score_planned(planner, waiting, first, now):
-    """Set the scores of all plans, over jobs that have a start in each; that of FCFS from the plan in row `first`."""
+    """Set the scores of all plans over jobs that have a start in each; row `first` of `planned` is the plan of FCFS."""
     planned, scores = planner.planned, planner.scores
     scores[:] = 0.0
     for k in range(waiting):

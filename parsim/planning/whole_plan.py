@@ -12,7 +12,7 @@ from parsim.planning.planner import BLOCK, SJF, WIDTHS
 
 @routine
 def plan(planner, order, count, base, ascending, most, planned):
-    """Plan the first `count` jobs of `order` in turn into `planned`; return False once the score exceeds `most`."""
+    """Plan `count` jobs of `order` beside `base` segments into `planned`; return False if the score exceeds `most`."""
     idle, earliest = planner.idle, planner.earliest
     size = copy_profile(idle, planner.base, base)
     total = 0.0

@@ -261,7 +261,7 @@ def unplaced(placing: Placing, named: NDArray[np.int64], *, windows: bool = Fals
 
 
 def demands(system: System, placing: Placing, partition: NDArray[np.int32]) -> Demands:
-    """Return the distinct amounts, by type and resource, that jobs of each demand took; `partition` is each job's."""
+    """Return the distinct amounts that jobs of each demand took, as its places; `partition` is that of each job."""
     by_type = (-1, placing.nodes_from.size - 1, len(system.node_types))
     of = placing.of.astype(np.int64)
     kind = np.arange(len(placing.on_types)) + np.repeat(placing.first[of] - placing.begin, np.diff(placing.first)[of])

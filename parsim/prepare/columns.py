@@ -182,12 +182,12 @@ class Prepared:
 
     @cached_property
     def own_numbers(self) -> NDArray[np.int32]:
-        """A number of its own for each job; shape (n,), as for all numbers below."""
+        """A different number for each job, as `alike` would give if no jobs were alike; shape (n,)."""
         return np.arange(len(self.workload), dtype=np.int32)
 
     @cached_property
     def kinds(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The first job of each number of `alike("queue")`, by number; and these numbers."""
+        """The first job with each number of `alike("queue")`, and the number of each job."""
         kind = self.alike("queue")
         first = np.empty(kind.max(initial=-1) + 1, dtype=np.int32)
         first[kind[::-1]] = self.own_numbers[::-1]
@@ -260,7 +260,7 @@ class Prepared:
 
     @cached_property
     def laid_needs(self) -> Needs:
-        """The same, with empty arrays in place of None."""
+        """`needs`, with empty arrays in place of None."""
         return lay_out(self.workload, self.base, self.begin)
 
     @cached_property
@@ -293,13 +293,13 @@ class Prepared:
 
     @cached_property
     def present(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """Names of the users who have jobs, empty for jobs without one; and the index of each job's user."""
+        """Names of the users who have jobs, "" for jobs without a user; and the index of each job's user."""
         present, which = np.unique(self.workload.user, return_inverse=True)
         return tuple(map(self.workload.user_name, present.tolist())), which.astype(np.int64)
 
     @cached_property
     def qos_classes(self) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """Names of the QOS that have jobs, empty for jobs without one; and the index of each job's QOS."""
+        """Names of the QOS that have jobs, "" for jobs without a QOS; and the index of each job's QOS."""
         present, which = np.unique(self.workload.qos, return_inverse=True)
         return tuple(map(self.workload.qos_name, present.tolist())), which.astype(np.int64)
 

@@ -63,12 +63,12 @@ class Layout(NamedTuple):
     """The gates of a workload, with nothing counted, and without the bounds of queues and their users."""
 
     gates: Gates
-    limits: list[dict[str, str]]  #: of each column: the throttle limit of each field
+    limits: list[dict[str, str]]  #: by column of `Gates.rows`: the limit of throttles that each field of GATE holds
     queues: slice  #: gates of the queues
     users: slice  #: gates of a user in each queue, then those of the next user
 
     def counting(self, system: System) -> Gates:
-        """Return a copy with the bounds of a system, in which a simulation may count."""
+        """Return a copy for one simulation to count in, with the bounds of a system's queues."""
         gates = self.gates._replace(
             each=self.gates.each.copy(),
             is_out=self.gates.is_out.copy(),

@@ -74,7 +74,7 @@ def wake_ups(jobs: Table, queue: Column, queues: Sequence[Queue], bits: int, beg
 
 
 def pack_alike(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return equal numbers for jobs alike under an order, a formula of these columns; shape (n,).
+    """Return the same number for jobs alike under an order, a formula of these columns; shape (n,).
 
     All numbers differ if a job may pass one like it: if the value of the formula may fall with time.
     """

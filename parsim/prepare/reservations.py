@@ -124,7 +124,7 @@ def _capacity(windows: list[Window], system: System, begin: int, end: int) -> It
 
 
 def place(reservation: Reservation, state: State, system: System, begin: int, cores: int) -> dict[int, int]:
-    """Return the cores on each partition of a job of a reservation that runs from the instant `begin` on."""
+    """Return, by partition, the cores of a job that runs on a reservation from `begin` on; it has `cores` in total."""
     if system.is_whole:
         return {0: cores}
     found: dict[int, int] = {}
