@@ -30,7 +30,7 @@ _FORMULA = "eligible_time / walltime"
 
 
 class Group(NamedTuple):
-    """Kernels that are compiled together: seconds to compile them, the slowest, and a function that calls all."""
+    """Kernels that are compiled together: the seconds that takes, the slowest kernel, and a function that calls all."""
 
     seconds: int
     longest: Compiled
@@ -70,7 +70,7 @@ GROUPS: dict[str, Group] = {
 
 
 def needed(system: System | None = None) -> list[str]:
-    """Return the groups that simulate a system, by default one without settings, and the systems derived from it."""
+    """Return the groups that simulate a system and those derived from it; None is a system with default settings."""
     plans = system is not None and system.plans_top_job
     heads = system is not None and (system.reserves_for_queues or system.reserves_for_many) and not system.fits_best
     of = {"top jobs": plans, "head jobs of queues": heads}

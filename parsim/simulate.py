@@ -320,14 +320,14 @@ class Outcome(NamedTuple):
     shares: dict[int, Column]
     place: Column = np.empty(0, np.int64)  # as `Schedule.place` has it
     interruptions: Interruptions = NO_INTERRUPTIONS
-    end: Column | None = None  # where jobs are preempted; else the start and the run time
+    end: Column | None = None  # where jobs are preempted; else None: start plus run time
     node: Column = np.empty(0, np.int64)  # as `Schedule.node` has it
     demands: Demands | None = None  # where chunks are placed
     held: Mapping[int, dict[int, int]] = MappingProxyType({})  # cores on nodes of the jobs that run at `Prepared.until`
 
 
 class Discipline(NamedTuple):
-    """A kernel: whether it simulates a system, and a function that packs its arrays and runs it."""
+    """How some systems are simulated: `applies` tells which, `run` packs the arrays of a kernel and calls it."""
 
     name: str
     applies: Callable[[Prepared, System], bool]

@@ -12,7 +12,7 @@ Column = NDArray[np.int64]
 Rows = NDArray[np.int64] | NDArray[np.bool_] | slice
 
 MOST = 2**53  #: of a quota
-LATEST = 2**62  #: before this instant a quota may change
+LATEST = 2**62  #: quotas change before this instant
 
 #: The pairs of a workload in which no job waits for another.
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
@@ -137,7 +137,7 @@ def positions(jobs: int, rows: Rows) -> Column:
 
 
 def selected_pairs(after: Column, to: Column) -> Column:
-    """Return the pairs whose jobs are both selected, renumbered by `to`, which `positions` returned."""
+    """Return the pairs of selected jobs, renumbered by `to`, the result of `positions`."""
     found = to[after]
     return found[(found >= 0).all(axis=1)]
 

@@ -44,7 +44,7 @@ class _UndefinedError(Exception):
 
 
 def never_falls(formula: Formula, columns: NDArray[np.float64], longest: float) -> bool:
-    """Whether the value of no job falls with time, apart from what changes alike for all jobs of its user.
+    """Whether the value of no job falls with time, apart from changes that are equal for all jobs of its user.
 
     Parameters
     ----------

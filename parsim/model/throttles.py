@@ -81,14 +81,14 @@ class Throttle:
 
 
 def whose(workload: Workload, each: Each) -> tuple[Column, Callable[[int], str]]:
-    """Return the number of the user, group or QOS of each job, -1 for none, and what gives its name; 0 for all."""
+    """Return the number of each job's user, group or QOS, -1 for none, and a function from numbers to names."""
     if not each:
         return np.zeros(len(workload), dtype=np.int64), lambda _: ""
     return getattr(workload, each), getattr(workload, f"{each}_name")
 
 
 def of_resources(throttles: Iterable[Throttle], there: Collection[str]) -> list[Throttle]:
-    """Return the throttles without limits of resources other than `there`, and without throttles that limit no more."""
+    """Drop limits of resources that are not in `there`; return the throttles that still have a limit."""
     found = (
         replace(
             each, max_run_resources={name: most for name, most in dict(each.max_run_resources).items() if name in there}

@@ -63,7 +63,7 @@ class Runs:
     def over(
         self, rows: list[int], groups: list[Group], amounts: list[int], most: dict[Group, int], held: list[bool]
     ) -> Iterator[tuple[int, Group, int]]:
-        """Yield (row, group, amount in use) of the first start in each group that brings it above `most`."""
+        """Yield (row, group, amount in use) of the first start that brings each group above its `most`."""
         if not rows:
             return
         names = list(dict.fromkeys(groups))
@@ -76,7 +76,7 @@ class Runs:
             yield rows[k], groups[k], used
 
     def wrong(self, rule: str, row: int, message: str) -> Violation:
-        """Return a violation by the start of the run at a row."""
+        """Return a violation by the run at a row, at its start."""
         return Violation(rule, int(self.row[row]), int(self.schedule.start[row]), message)
 
 
@@ -108,7 +108,7 @@ def check_limits(runs: Runs, system: System) -> Iterator[Violation]:
 
 
 def check_throttles(runs: Runs, system: System) -> Iterator[Violation]:
-    """Yield the first start above each throttle of what runs (rules of "throttles")."""
+    """Yield the first start above each throttle of running jobs (rules of "throttles")."""
     throttles = NaiveThrottles(system, runs.workload)
     resources = sorted({name for throttle in system.throttles for name in dict(throttle.max_run_resources)})
     takes: list[dict[str, int]] = [defaultdict(int) for _ in range(len(runs.workload))]

@@ -48,7 +48,7 @@ class Violation:
     message: str
 
     def at(self, rows: NDArray[np.int64]) -> Violation:
-        """Return the violation with row ``rows[job]``: of the workload from which these `rows` were taken."""
+        """Return the violation with job ``rows[job]``, its row in the workload from which `rows` were taken."""
         return replace(self, job=int(rows[self.job])) if self.job >= 0 else self
 
     def __str__(self) -> str:
