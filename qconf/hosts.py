@@ -46,7 +46,7 @@ def _ranges(part: str) -> NodeSet:
             found = ()
         if 0 < len(found) <= _MOST:
             return found
-    raise InputError("is no range of nodes", field="--nodes", value=part)
+    raise InputError("is no range of nodes", field="--nodes", value=part, fix="write it like nid[001-146]")
 
 
 def _of_one_width(match: re.Match[str]) -> str:

@@ -127,7 +127,8 @@ def load(path: str | Path, check_setting: CheckSetting | None = None) -> SiteCon
     except FileNotFoundError as error:
         raise InputError("there is no such file", file=path, fix="check the path") from error
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        why, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
+        raise InputError(why, file=path, fix=fix) from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -54,7 +54,9 @@ def read_nodes(given: str) -> list[Node]:
     path = Path(given)
     if not path.is_file():
         if "[" not in given and "/" not in given and "," not in given:
-            raise InputError("no such file, and no pattern like nid[00001-01468]", field="--nodes", value=given)
+            raise InputError(
+                "no such file, and no pattern", field="--nodes", value=given, fix="write it like nid[001-146]"
+            )
         nodes = [Node(checked_host(name)) for name in expand(given)]
     else:
         text = read_text(path)
@@ -115,7 +117,8 @@ def read_text(path: str | Path) -> str:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", file=path) from error
+        why, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
+        raise InputError(why, file=path, fix=fix) from error
     encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     try:
         return raw.decode(encoding)

@@ -209,6 +209,7 @@ def _refuse_twins(found: Sequence[Source]) -> None:
                 continue
             twin = seen.setdefault(source.sha256, source)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", file=source.path) from error
+            why, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
+            raise InputError(why, file=source.path, fix=fix) from error
         if twin is not source:
             raise InputError(f"has the same content as {twin.path}", file=source.path, fix="give each log once")
