@@ -60,6 +60,7 @@ NO_TEXT = {"NULL", "null", "(null)", r"\N", "N/A", "NA", "NaN", "nan", "<NA>", "
 NO_VALUE = (2**32 - 2, 2**32 - 1)
 #: Resource ids of Slurm's database; ids above 1000 are a site's own, the first of them mostly GPUs.
 TRES = {"1": "cpu", "2": "mem", "4": "node", "1001": "gres/gpu", "1002": "gres/gpu"}
+STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(?:batch|extern|interactive|\d+)$")  #: id of a Slurm job's step
 SKIPPED = "in an hour that the clock skips: as if it had not moved"
 DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
 LOCAL = "without an offset, where others have one: local time"
@@ -97,9 +98,20 @@ def read_csv(sources: Sequence[Source], timezone: str = "UTC", **more: Any) -> R
     changed: Counter[str] = Counter()
     files = [_File(source, about, drops, changed) for source in sources]
     table = stack([file.read() for file in files])
+    steps = _are_steps(table["job_id"])
+    merged = {"job steps": int(steps.sum())} if steps.any() else {}
+    table = table[~steps].reset_index(drop=True) if merged else table
     nodes = set().union(*(file.node_sizes for file in files))
     per_node = nodes.pop() if len(nodes) == 1 else None
-    return records_of("csv", sources, table, drops, timezone=timezone, changed=changed, cores_per_node=per_node)
+    more = {"merged": merged, "changed": changed, "cores_per_node": per_node}
+    return records_of("csv", sources, table, drops, timezone=timezone, **more)
+
+
+def _are_steps(ids: pd.Series) -> pd.Series:
+    """Mark the steps of Slurm jobs, such as 4.batch and 4.0 of a job 4 that is there too."""
+    some = ids[ids.str.contains(".", regex=False)]
+    of_jobs = some[some.str.extract(STEP, expand=False).isin(ids)]
+    return pd.Series(ids.index.isin(of_jobs.index), index=ids.index)
 
 
 class _Fault(NamedTuple):

@@ -351,7 +351,7 @@ def _time(text: str, where: tzinfo, fold: int) -> int:
         return int(text) or UNKNOWN
     if text.lower() in NO_TIME:
         return UNKNOWN
-    if text[10:11] != "T":
+    if text[10:11] not in ("T", " "):
         raise ValueError("no time")
     found = datetime.fromisoformat(text)
     return int((found if found.tzinfo else found.replace(tzinfo=where, fold=fold)).timestamp() // 1)

@@ -46,7 +46,7 @@ STATES = {
 }  # fmt: skip
 
 _ID = r"\d+(?:_\d+|_\[[^\]]*\]|\+\d+)?(?:\.\S+)?"
-_TIME = r"|0|\d{9,11}|\d{4}-\d\d-\d\dT\S+|Unknown|None|NONE|N/A"
+_TIME = r"|0|\d{9,11}|\d{4}-\d\d-\d\d[T ]\S+|Unknown|None|NONE|N/A"
 _SPAN = r"(?:\d+-)?\d+:\d\d(?::\d\d)?(?:\.\d+)?"
 _LIMITS = "UNLIMITED|Partition_Limit|INVALID|None|Unknown"
 _STATE = rf"(?:{'|'.join(sorted({*STATES, *STATES.values()}, key=len, reverse=True))})(?: by \S+)?\+?"

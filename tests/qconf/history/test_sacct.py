@@ -182,6 +182,11 @@ def test_a_requeued_job_that_still_waits_is_no_job_yet(write):
 EPOCHS = {"Submit": "1795161600", "Start": "1795165200", "End": "1795168800"}
 
 
+def test_times_with_a_blank_as_slurm_time_format_may_ask_for(write):
+    text = sacct({"Submit": "2026-11-20 08:00:00", "Start": "2026-11-20 08:01:00", "End": "2026-11-20 08:02:00"})
+    assert read(write(text)).table[["submit", "start", "end"]].values.tolist() == [[1795161600, 1795161660, 1795161720]]
+
+
 def test_epoch_seconds_and_local_time(write):
     assert jobs_of(write, EPOCHS, names="submit runtime") == [[1795161600, 3600]]
     assert read(write(sacct({})), timezone="Europe/Stockholm").table["submit"].tolist() == [1795161600 - 3600]

@@ -41,6 +41,14 @@ def test_a_walltime_that_was_used_is_refused_where_another_column_may_have_the_l
     assert rows(read(path, columns={"walltime": "wall_time"}), "runtime", "walltime") == [[60, 60]]
 
 
+def test_steps_of_slurm_jobs_in_a_table_are_no_jobs(write):
+    ids = ["4", "4.batch", "4.0", "5_3", "5_3.extern", "6.1", "srv.7"]
+    text = "".join(f"{row},{name},1000,1100,1160,600,4,q\n" for row, name in enumerate(ids))
+    records = read(write(",JobID,Submit,Start,End,Timelimit,AllocCPUS,Partition\n" + text))
+    assert records.table["job_id"].tolist() == ["4", "5_3", "6.1", "srv.7"]
+    assert records.merged == {"job steps": 3}
+
+
 @pytest.mark.parametrize("nothing", ["NULL", "Unknown", "N/A", "0000-00-00 00:00:00", "-", "None"])
 def test_no_time_in_the_words_of_programs(write, nothing):
     day = "2026-02-01 00:00:"
