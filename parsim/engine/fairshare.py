@@ -33,7 +33,7 @@ NODE = np.dtype(
     align=True,
 )
 
-NO_SHARE = 1e300  # a ratio above all others, and finite
+LARGEST_RATIO = 1e300  # a ratio above all others, and finite
 
 TREE_USAGE, FACTOR, TARGET, RANK, TURN, ACTIVE = range(6)  # rows of `values`; TURN: use over share, negative
 
@@ -194,7 +194,7 @@ def use(node):
 @step
 def ratio_of(node):
     """Return the use of a node over its share."""
-    return use(node) / node.share if node.share > 0.0 else NO_SHARE
+    return use(node) / node.share if node.share > 0.0 else LARGEST_RATIO
 
 
 @routine

@@ -47,7 +47,7 @@ from parsim.engine.starts import (
 
 # Result of an entry's turn: its job waits on; its job started; and the next job alike took the entry; and lines of its
 # queue that had their turn have a turn again.
-STAYS, GONE, FOLLOWED, REOPENED = range(4)
+WAITS, GONE, FOLLOWED, REOPENED = range(4)
 
 
 class Visit(NamedTuple):
@@ -220,19 +220,19 @@ def start_in_order(s, v, now):
     i = next_in_order(s, v, v.first - 1, now)
     while i < v.last:
         j = np.int64(waiting.job[i])
-        then = STAYS
+        then = WAITS
         if not held_at_its_turn(s, v, j, now):
             then = start_here(s, v, i, now)
             if waiting.job[i] == STARTED:
                 gone = min(gone, i)
-            elif then == STAYS and not settings.reserves:
+            elif then == WAITS and not settings.reserves:
                 if waits_too_long(s, v.p, j, now):
                     make_head_job(s, j, v.p)
                 elif not v.sorted:
                     waiting.group[i] |= PASSED
                 break
             elif (
-                then == STAYS
+                then == WAITS
                 and waiting.cores[i] <= partition.cores
                 and now - s.jobs[j].submit >= settings.reservation_delay
             ):
@@ -268,7 +268,7 @@ def held_at_its_turn(s, v, j, now):
 
 @out_of_line
 def start_here(s, v, i, now):
-    """Start entry i, if it may, on partition p or, combined, on its own and the pool; return STAYS to REOPENED."""
+    """Start entry i, if it may, on partition p or, combined, on its own and the pool; return WAITS to REOPENED."""
     p = v.p
     waiting, settings, partition = s.waiting, s.settings, s.partitions[p]
     j = np.int64(waiting.job[i])
@@ -285,7 +285,7 @@ def start_here(s, v, i, now):
         occupy(s, j, p, c, now)
         start_job(s, j, now)
     elif not settings.combined or p != s.partitions.size - 2 or partition.free <= 0 or not start_combined(s, j, now):
-        return STAYS
+        return WAITS
     if not settings.single_list:
         leave_others(s, p, j, now)
     if partition.first_starving == j:
@@ -329,7 +329,7 @@ def backfill(s, v, head, fresh, now):
         if x == m or not (each or partition.free > 0):
             break
         i = np.int64(candidates[x])
-        then = STAYS
+        then = WAITS
         if not held_at_its_turn(s, v, np.int64(waiting.job[i]), now):
             then = start_here(s, v, i, now)
             if waiting.job[i] == STARTED:

@@ -109,7 +109,7 @@ def _over_time(
     node: Column,
     nodes: int,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the use of each tree node's user at each decay that has any, and whether he waits or has use.
+    """Return the use of each user at each decay with any use, by tree node, and whether the user waits or has use.
 
     Both have shape (instants, nodes).
     """

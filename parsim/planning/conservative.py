@@ -30,7 +30,7 @@ from parsim.engine.resources.running import ONE
 from parsim.engine.resources.windows import apply_windows
 from parsim.engine.simulation import NEVER, routine, step
 from parsim.planning.clock import advance, begin_job, expected_end, give_back, next_ended, next_submitted, resume
-from parsim.planning.made_room import DEEP, NOTES, OCTAVES, Needs, note_needs, note_room, octave, reach_back
+from parsim.planning.made_room import DEEP, NOTES, OCTAVES, Noted, note_jobs, note_room, octave, reach_back
 
 #: A line of jobs alike, and the last search for an earlier start of some of them.
 ALIKE = np.dtype(
@@ -94,7 +94,7 @@ def conservative(clock, of):
     if 2 * len(plan.alike) < n:  # the loop without notes, which they would slow down
         event_loop(clock, of, plan, None, promised)
         return promised
-    needs = Needs(
+    noted = Noted(
         np.empty(n, np.int64),
         np.empty(n, np.int64),
         np.empty(n, np.int64),
@@ -104,12 +104,12 @@ def conservative(clock, of):
         np.empty((octave(clock.machine) + 1, OCTAVES), np.int64),
         np.zeros(1, NOTES),
     )
-    event_loop(clock, of, plan, needs, promised)
+    event_loop(clock, of, plan, noted, promised)
     return promised
 
 
 @step
-def event_loop(clock, of, plan, needs, promised):
+def event_loop(clock, of, plan, noted, promised):
     """Simulate, and fill `start` and `promised`."""
     jobs, outages = clock.jobs, clock.outages
     waiting, planned, lines, idle = plan.waiting, plan.planned, plan.lines, plan.idle
@@ -126,7 +126,7 @@ def event_loop(clock, of, plan, needs, promised):
         while j >= 0:
             if expected_end(clock, j) > now:
                 early = True
-                if needs is not None:
+                if noted is not None:
                     until = max(until, expected_end(clock, j))
                     more += jobs[j].cores
                 size = give_back(clock, idle, size, j)
@@ -139,10 +139,10 @@ def event_loop(clock, of, plan, needs, promised):
             soonest, size = promise_anew(jobs, plan, waits, size)
         elif early and waits > 0:
             turn += 1
-            if needs is not None and waits >= DEEP:
-                note_needs(needs, plan, waits, now, turn)
-                note_room(needs, waits, idle, size, 0, find_segment(idle, size, until), more)
-                soonest, size = compress_different(plan, needs, waits, size, now)
+            if noted is not None and waits >= DEEP:
+                note_jobs(noted, plan, waits, now, turn)
+                note_room(noted, waits, idle, size, 0, find_segment(idle, size, until), more)
+                soonest, size = compress_different(plan, noted, waits, size, now)
             else:
                 soonest, size = compress(plan, waits, size, now, turn)
         j = next_submitted(clock)
@@ -246,7 +246,7 @@ def compress(plan, waits, size, now, turn):
 
 
 @step
-def compress_different(plan, needs, waits, size, now):
+def compress_different(plan, noted, waits, size, now):
     """Do as `compress`, one job at a time, and search only for jobs that may move."""
     idle, planned = plan.idle, plan.planned
     soonest = NEVER
@@ -255,30 +255,30 @@ def compress_different(plan, needs, waits, size, now):
         begin = planned[k]
         if begin > now:
             j = plan.waiting[k]
-            earliest, drift = reach_back(needs, k, j, idle, size, drift, begin)
-            earliest = min(earliest, max(now, needs.since[k]))
+            earliest, drift = reach_back(noted, k, j, idle, size, drift, begin)
+            earliest = min(earliest, max(now, noted.since[k]))
             if earliest < begin:
-                cores, walltime = needs.cores[k], needs.walltime[k]
-                earliest, _, at = find_earlier(idle, size, needs.at[j], earliest, cores, walltime, begin)
+                cores, walltime = noted.cores[k], noted.walltime[k]
+                earliest, _, at = find_earlier(idle, size, noted.at[j], earliest, cores, walltime, begin)
             if earliest < begin:
                 size = bring_forward(idle, size, plan.rises, at, earliest, begin, walltime, cores)
                 planned[k] = earliest
-                needs.at[j] = at
-                note_left(needs, plan, waits, size, begin == earliest + walltime, cores)
-            needs.since[k] = NEVER
+                noted.at[j] = at
+                note_left(noted, plan, waits, size, begin == earliest + walltime, cores)
+            noted.since[k] = NEVER
         soonest = min(soonest, planned[k])
     for k in range(np.uint64(waits)):
-        needs.kept[plan.waiting[k]] = needs.since[k]
+        noted.kept[plan.waiting[k]] = noted.since[k]
     return soonest, size
 
 
 @step
-def note_left(needs, plan, waits, size, joined, cores):
+def note_left(noted, plan, waits, size, joined, cores):
     """Note which jobs may move to where a job of `cores` was before its move; `joined`: its new period ends there."""
     idle, last = plan.idle, 2 if joined else 3
     first, behind = segment_of(idle, size, plan.rises[last - 1]), segment_of(idle, size, plan.rises[last])
     behind += idle.times[behind] < plan.rises[last].instant
-    note_room(needs, waits, idle, size, first, behind, cores)
+    note_room(noted, waits, idle, size, first, behind, cores)
 
 
 @step

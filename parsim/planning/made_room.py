@@ -2,7 +2,7 @@
 
 A job can start earlier than its last search found only where more cores idle since. If these idle up to its planned
 start, the segment before shows it. Else there is a place as long as the job that ends before: whenever more cores idle,
-the places around them are compared with the needs of all waiting jobs, and each job that fits notes the begin. With few
+the places around them are compared with all waiting jobs, and the begin is noted for each job that fits. With few
 waiting jobs, or many alike, searches are faster than notes.
 """
 
@@ -29,8 +29,8 @@ NOTES = np.dtype(
 )
 
 
-class Needs(NamedTuple):
-    """What waiting jobs need; entry k of the first four columns is of entry k of the list."""
+class Noted(NamedTuple):
+    """What is noted of waiting jobs; entry k of the first four columns is of entry k of the list."""
 
     cores: NDArray[np.int64]
     walltime: NDArray[np.int64]
@@ -49,18 +49,18 @@ def octave(number):
 
 
 @step
-def note_needs(needs, plan, waits, now, turn):
-    """Write the needs of the `waits` waiting jobs, at the event with number `turn`."""
-    notes = needs.notes[0]
+def note_jobs(noted, plan, waits, now, turn):
+    """Note cores, walltime and latest start of the `waits` waiting jobs, at the event with number `turn`."""
+    notes = noted.notes[0]
     known = notes.turn == turn - 1
     notes.turn = turn
     notes.narrowest = NEVER
-    cores, walltime, latest, since, largest = needs.cores, needs.walltime, needs.latest, needs.since, needs.largest
+    cores, walltime, latest, since, largest = noted.cores, noted.walltime, noted.latest, noted.since, noted.largest
     largest[:, :] = -1
     for k in range(np.uint64(waits)):
         line = plan.alike[plan.lines[k]]
         cores[k], walltime[k], latest[k] = line.cores, line.walltime, plan.planned[k] - line.walltime
-        since[k] = needs.kept[plan.waiting[k]] if known else 0
+        since[k] = noted.kept[plan.waiting[k]] if known else 0
         if latest[k] >= now:
             i, j = octave(line.cores), octave(line.walltime)
             largest[i, j] = max(largest[i, j], latest[k])
@@ -74,9 +74,9 @@ def note_needs(needs, plan, waits, now, turn):
 
 
 @routine
-def note_room(needs, waits, idle, size, first, behind, more):
+def note_room(noted, waits, idle, size, first, behind, more):
     """Note which jobs may have room now that `more` cores are idle in the segments first..behind-1."""
-    narrowest = needs.notes[0].narrowest
+    narrowest = noted.notes[0].narrowest
     if narrowest == NEVER:
         return
     times, free = idle
@@ -98,31 +98,31 @@ def note_room(needs, waits, idle, size, first, behind, more):
         if right < size:
             below = max(below, free[right])
         begin, length = times[left], times[right] - times[left]
-        if needs.largest[octave(level), octave(length)] >= begin:
-            _note_place(needs, waits, level, below, begin, length)
+        if noted.largest[octave(level), octave(length)] >= begin:
+            _note_place(noted, waits, level, below, begin, length)
         level = below
 
 
 @step
-def _note_place(needs, waits, level, below, begin, length):
+def _note_place(noted, waits, level, below, begin, length):
     """Note a place for the jobs with at most `level` cores, and more than `below`, that fit its length."""
-    cores, walltime, latest, since = needs.cores, needs.walltime, needs.latest, needs.since
+    cores, walltime, latest, since = noted.cores, noted.walltime, noted.latest, noted.since
     for k in range(np.uint64(waits)):
         goes = (cores[k] <= level) & (cores[k] > below) & (walltime[k] <= length) & (latest[k] >= begin)
         since[k] = min(since[k], begin if goes else NEVER)
 
 
 @step
-def reach_back(needs, k, j, idle, size, drift, begin):
+def reach_back(noted, k, j, idle, size, drift, begin):
     """Return from when the cores of entry k, job j, idle up to its planned start `begin`, or `begin`; and the drift.
 
     The drift is by how many places the job's segment has moved; that of the job before, an argument, is about the same.
     """
-    at = np.uint64(find_near(idle, size, max(needs.at[j] + drift, np.int64(0)), begin)) - ONE
-    drift = np.int64(at) - needs.at[j]
-    needs.at[j] = at
+    at = np.uint64(find_near(idle, size, max(noted.at[j] + drift, np.int64(0)), begin)) - ONE
+    drift = np.int64(at) - noted.at[j]
+    noted.at[j] = at
     instant = begin
-    while idle.free[at] >= needs.cores[k]:
+    while idle.free[at] >= noted.cores[k]:
         instant = idle.times[at]
         if at == 0:
             break

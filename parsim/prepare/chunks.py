@@ -12,10 +12,10 @@ from parsim.model.node_types import GPUS, MEMORY, Chunk, Demands, NodeType, Requ
 from parsim.model.system import System
 from parsim.model.workload import Workload
 from parsim.prepare.node_types import (
-    Wanted,
+    Demand,
     chunks_of,
     copies_on,
-    distinct_requests,
+    distinct_demands,
     idle_nodes_for,
     places,
     resources_of,
@@ -64,7 +64,7 @@ def fits_best_on_idle(types: Sequence[NodeType], may_use: Sequence[bool], reques
 
 
 def _copies_that_count(chunk: Chunk) -> int:
-    """Return the cap of a node's size if this is its room in copies of a chunk; 0 if it is its idle cores."""
+    """Return the most copies of a chunk that count as the size of a node; 0 if its idle cores are the size."""
     more = dict(chunk.resources).keys()
     if more - {MEMORY} and chunk.count == 1:
         return 1
@@ -106,16 +106,16 @@ def _best_first(
                 yield node, copies
 
 
-def fits(system: System, types: Sequence[NodeType], wanted: Wanted) -> bool:
-    """Whether idle nodes of these types hold the job that `wanted` describes, by totals or node by node."""
+def fits(system: System, types: Sequence[NodeType], demand: Demand) -> bool:
+    """Whether idle nodes of these types hold the job that `demand` describes, by totals or node by node."""
     if system.places_chunks:
-        return can_be_placed(types, *wanted[1:], best=system.fits_best)
-    return len(places(types, *wanted[1:])) > 0
+        return can_be_placed(types, *demand[1:], best=system.fits_best)
+    return len(places(types, *demand[1:])) > 0
 
 
 def has_place(system: System, workload: Workload) -> NDArray[np.bool_]:
     """Return whether the idle nodes of its queue hold each job; shape (n,)."""
-    of, distinct = distinct_requests(system, workload)
+    of, distinct = distinct_demands(system, workload)
     owned = system.owned_types
     found = np.array([fits(system, owned[each.partition], each) for each in distinct], dtype=np.bool_)
     return np.asarray(found[of])
@@ -126,7 +126,7 @@ def lay_out(system: System, workload: Workload) -> Placing:
     owned, names = system.owned_types, resources_of(system.node_types)
     types = [each for its in owned for each in its]
     nodes = sum(each.nodes for each in types)
-    of, distinct = distinct_requests(system, workload)
+    of, distinct = distinct_demands(system, workload)
     chunks = [chunks_of(*each[2:]) if fits(system, owned[each.partition], each) else () for each in distinct]
     kinds = [
         (

@@ -196,7 +196,7 @@ def demands(system: System, types: NodeTypes, place: NDArray[np.int64]) -> Deman
     return found._replace(partition=types.partition, owned=types.idle.reshape(-1, *there.shape))
 
 
-class Wanted(NamedTuple):
+class Demand(NamedTuple):
     """A distinct demand: what some jobs request, and the nodes that they may use.
 
     Attributes
@@ -217,14 +217,14 @@ class Wanted(NamedTuple):
     cores: int
 
 
-def distinct_requests(system: System, workload: Workload) -> tuple[NDArray[np.int32], list[Wanted]]:
+def distinct_demands(system: System, workload: Workload) -> tuple[NDArray[np.int32], list[Demand]]:
     """Return the demand of each job, and the distinct demands.
 
     Returns
     -------
     of : ndarray(int32), shape (n,)
         Index into `distinct`.
-    distinct : list of Wanted
+    distinct : list of Demand
     """
     types = system.node_types
     allowed = [
@@ -243,14 +243,14 @@ def distinct_requests(system: System, workload: Workload) -> tuple[NDArray[np.in
     for k, which in distinct.tolist():
         partition, may_use, alone = kinds[k]
         request = None if which < 0 else workload.requests[which]
-        found.append(Wanted(partition, may_use, exclusively(request, -which) if alone else request, -which))
+        found.append(Demand(partition, may_use, exclusively(request, -which) if alone else request, -which))
     return of.reshape(-1).astype(np.int32), found
 
 
 def lay_out(system: System, workload: Workload) -> NodeTypes:
     """Return the places of all jobs for the kernels; those of each distinct demand are computed once."""
     owned, names = system.owned_types, resources_of(system.node_types)
-    of, distinct = distinct_requests(system, workload)
+    of, distinct = distinct_demands(system, workload)
     tables = [places(owned[each.partition], *each[1:]) for each in distinct]
     there = np.array(
         [[each.nodes * each.amount(name) for each in types for name in names] for types in owned], dtype=np.int64

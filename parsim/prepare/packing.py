@@ -155,7 +155,7 @@ def pack(
 
 
 def _submit_keys(prepared: Prepared, system: System) -> Column:
-    """Return the place of each job in the order of submissions; empty where this is the job's number."""
+    """Return the key of each job that sorts jobs by submission; empty where their numbers do."""
     if not (system.has_tiers or system.keeps_out):
         return np.empty(0, dtype=np.int64)
     submit: Column = prepared.workload.submit - prepared.base
@@ -177,7 +177,7 @@ def _pack_typed_windows(prepared: Prepared, system: System, running: int) -> Typ
 
 
 def _exempt(prepared: Prepared) -> NDArray[np.bool_]:
-    """Return which jobs may use what windows of each kind take, none where none is for some."""
+    """Return for which jobs the windows of each group are, shape (G, n); G is 0 where no window is for some jobs."""
     exempt = None if prepared.begun is None else prepared.begun.exempt
     return np.empty((0, len(prepared.workload)), dtype=np.bool_) if exempt is None else exempt
 
@@ -231,7 +231,7 @@ def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> 
 
 
 def _pack_needs(prepared: Prepared, system: System) -> tuple[Needs | None, NodeTypes | None, Placing | None]:
-    """Return dependencies, and types of nodes as totals or node by node; None for what a system is without.
+    """Return dependencies, places on types of nodes, and chunks on nodes; None for those that are not simulated.
 
     With types, tiers, or windows for some jobs, dependencies are never None, so that kernels have few versions.
     """

@@ -25,7 +25,7 @@ from parsim.model.node_types import Chunk, NodeType, Request, amounts, exclusive
 from parsim.model.state import Window
 from parsim.model.system import System
 from parsim.prepare.chunks import fits
-from parsim.prepare.node_types import Wanted
+from parsim.prepare.node_types import Demand
 from parsim.prepare.state import closed_nodes
 from qconf.config import KEPT, SiteConfig
 from qconf.config.routing import shortpool_gaps_of_types
@@ -367,7 +367,7 @@ def without_place(
         request = None if which < 0 else of_jobs[which]
         request = exclusively(request, -which) if system.queues[q].exclusive else request
         p = 0 if system.is_whole else q
-        never[k] = not fits(system, owned[p], Wanted(p, may_use, request, -which))
+        never[k] = not fits(system, owned[p], Demand(p, may_use, request, -which))
     return never[of.reshape(-1)]
 
 

@@ -18,13 +18,13 @@ from parsim.engine.fast import listed
 from parsim.engine.resources.profile import Profile
 from parsim.engine.simulation import Waiting
 from parsim.planning.conservative import Plan
-from parsim.planning.made_room import Needs
+from parsim.planning.made_room import Noted
 from parsim.planning.plan import PlannedRun
 from parsim.planning.planner import Planner
 from parsim.prepare import one_list, packing
 from tests.interpreted import interpreting
 
-COUNTED = (Waiting, listed.Listed, listed.Directory, Profile, Plan, Needs, Planner)
+COUNTED = (Waiting, listed.Listed, listed.Directory, Profile, Plan, Noted, Planner)
 
 
 class _Column(np.ndarray):  # type: ignore[type-arg]
