@@ -17,13 +17,13 @@ _RANGES = re.compile(rf"[\w.-]*(?:\[{_RANGE}(?:,{_RANGE})*\][\w.-]*)+")
 
 def parts(text: str) -> list[str]:
     """Split a host list at the commas outside brackets."""
-    return re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text)
+    return re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", text)
 
 
 def expand(text: str) -> Iterator[str]:
     """Yield the hosts of a list such as ``a[1-3,7],rack[0-1]n[0-7]``; numbers keep their zeros. Raises InputError."""
     for part in parts(text):
-        yield from _ranges(part) if "[" in part else (part,)
+        yield from _ranges(part) if {"[", "]"} & {*part} else (part,)
 
 
 @lru_cache(maxsize=1024)

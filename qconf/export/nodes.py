@@ -53,7 +53,7 @@ def read_nodes(given: str) -> list[Node]:
     """
     path = Path(given)
     if not path.is_file():
-        if "[" not in given and "/" not in given and "," not in given:
+        if "/" in given or not {"[", ","} & {*given}:
             raise InputError(
                 "no such file, and no pattern", field="--nodes", value=given, fix="write it like nid[001-146]"
             )
@@ -68,10 +68,14 @@ def read_nodes(given: str) -> list[Node]:
             nodes = list(_pbsnodes(text, path))
         else:
             nodes = of_statements(text, path) or list(_of_torque(text, path) if _NP.search(text) else ())
+            fix = "give the output of pbsnodes -av"
             if not nodes and _TABLE.search(text):
-                fix = "give the output of pbsnodes -av"
                 raise InputError("is a table of states, without all that nodes have", file=path, fix=fix)
-            nodes = nodes or list(_names(text))
+            try:
+                nodes = nodes or list(_names(text))
+            except (ExportError, InputError) as error:
+                why = str(error).rstrip(".")
+                raise InputError(f"is no list of nodes: {why}", file=path, fix=fix) from error
     if not nodes:
         raise InputError("names no node", field="--nodes", value=given)
     return _hosts(nodes)

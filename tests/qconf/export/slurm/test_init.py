@@ -113,6 +113,7 @@ def test_times_are_read_as_slurm_does(text, seconds, tmp_path):
     [
         *("", "PartitionName=a Nodes=x", NODES),
         *(NODES + "PartitionName=a Nodes=ALL MaxTime=soon", NODES + "PartitionName=a Nodes=n[5-1]"),
+        NODES + "PartitionName=a Nodes=n[1-4, 6]",
     ],
 )
 def test_what_is_refused(text, tmp_path):
