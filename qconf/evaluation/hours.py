@@ -22,7 +22,7 @@ def hourly(workload: Workload, config: SiteConfig, epoch: int, where: tzinfo) ->
 
     Times of the day are local to `where`; second 0 of the jobs is the Unix time `epoch`.
     """
-    if not config.hours or not len(workload):
+    if not len(workload):
         return []
     first, last = int(workload.submit.min()), int(workload.submit.max()) + AFTER * 86400
     return [

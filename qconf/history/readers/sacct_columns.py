@@ -277,8 +277,6 @@ class Columns:
     def _ways(self, cells: Sequence[str], at: int) -> Iterator[list[str]]:
         """Yield the ways to assign cells to the columns from `at` on; free columns may hold separators."""
         columns = len(self.names) - at
-        if not columns:
-            return
         name = self.names[at]
         form = FORMS.get(name)
         extra = len(cells) - columns
