@@ -102,6 +102,7 @@ def hours(of: str) -> str:
         (short("{cores: 9, walltime: 2h}"), "shortpools[0].cores = 9: are more than the machine's 8"),
         (short("{cores: 3, walltime: 2h}"), "shortpools[0].cores = 3: not a whole number of nodes of 2 cores"),
         (short("{cores: 2}"), "shortpools[0].walltime: missing"),
+        (short("{cores: 2, walltime: 0}"), "shortpools[0].walltime = 0: no job is as short"),
         (short("{cores: 2, walltime: 2h, days: []}"), "shortpools[0].days = []: are none"),
         (short("{cores: 2, walltime: 2h, begin: 8}"), "a time of the day like 08:00"),
         (
@@ -170,12 +171,19 @@ def hours(of: str) -> str:
         (hours("al, begin: 08:00, end: 18:00, max_run: 1"), "no queue has this name"),
         (hours("all, begin: 08:00, end: 08:00, max_run: 1"), "is its begin"),
         (hours("all, begin: 08:00, end: 18:00"), "limits nothing"),
+        (hours("all, days: [], begin: 08:00, end: 18:00, max_run: 1"), "hours[0].days = []: are none"),
         (hours("all, begin: 8, end: 18:00, max_run: 1"), "a time of the day like 08:00"),
         (hours("all, days: [monday], begin: 08:00, end: 18:00, max_run: 1"), "a list of mon, tue"),
         (hours("all, begin: 08:00, end: 18:00, max_run_cores: 8, max_run: -1"), "a whole number from 0 up"),
         (hours("all, begin: 08:00, end: 18:00, max_run: 1, max_runs: 1"), "no such key, did you mean max_run"),
         *((plain(f"licences: {given}"), "like {matlab: 20}") for given in ("{matlab: -1}", "[matlab]")),
         (down("queue: all, users: [ann]", PLAIN), "leave one out"),
+        (edit(down("cores: 8", PLAIN), "2026-03-02", "2026-03-01"), "is not after its begin 2026-03-01"),
+        (edit(down("cores: 8", PLAIN), "2026-03-02", "2026-03-02T00:00Z"), "and the other none: write both alike"),
+        # the routing queue and shares
+        (plain("routing: all"), "the one that leads to the others needs its own"),
+        (plain("shares: [{name: ann, group: staff}]"), "shares[0].group = staff: 'staff' is no group of the tree"),
+        (plain("fairshare: {decay_time: 0}"), "fairshare.decay_time = 0: is at least a second"),
     ],
 )
 def test_a_mistake_is_one_message(text: str, words: str) -> None:

@@ -130,6 +130,7 @@ JOBS = "job_id,cores,walltime,submit\na,1,1,1\n"
         ({"jobs__csv": "job_id,cores\na,1\n"}, "has no column walltime"),
         ({"jobs__csv": JOBS.replace("a,1", "a,many")}, "line 2: not a job"),
         ({"jobs__csv": JOBS}, "state.yaml: is no state: 'now'"),
+        ({"jobs__csv": JOBS, "state__yaml": "now: ["}, "state.yaml, line 1: is no YAML"),
         *(
             ({"jobs__csv": JOBS, "state__yaml": f"{{now: 3, {state}}}"}, f"state.yaml: is no state: {message}")
             for state, message in (

@@ -254,12 +254,35 @@ def test_what_the_scheduler_reserves_and_backfills(scheduler, text, expected):
         ("by_queue: True prime", "of queues of one Priority (b, workq) PBS takes all jobs of one"),
         ("strict_ordering: True prime", "strict_ordering is one thing in prime time and another out of it"),
         ("fair_share: true prime", "fair_share is one thing in prime time and another out of it"),
+        ("fair_share: true ALL\nfairshare_entity: egroup", "fairshare_entity egroup: simulated as euser"),
+        ("help_starving_jobs: true ALL\nmax_starve: soon", "max_starve = soon is not understood"),
     ],
 )
 def test_what_else_the_scheduler_does_is_said(scheduler, line, words):
     second = FRESH.replace("workq", "b")
     found = derive(Server.parse(f"{FRESH}\n{second}"), cores=8, scheduler=scheduler(line))
     assert words in "\n".join(found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("resources_max.ncpus = many", "workq: resources_max.ncpus = many is not understood"),
+        (
+            'acl_user_enable = True\nset queue workq acl_users = "a;b"',
+            "workq: its lists of who may use it are not under",
+        ),
+    ],
+)
+def test_what_of_a_queue_is_not_understood_is_said(line, words):
+    found = derive(Server.parse(f"{FRESH}\nset queue workq {line}\n"), cores=8)
+    assert found.warnings[-1].startswith(words)
+
+
+def test_a_server_whose_queues_no_job_can_enter_is_refused():
+    limits = "set queue workq resources_min.ncpus = 9\nset queue workq resources_max.ncpus = 8\n"
+    with pytest.raises(InputError, match="holds no queue that a job can enter"):
+        derive(Server.parse(f"{FRESH}\n{limits}"), cores=8)
 
 
 ODD = listing(

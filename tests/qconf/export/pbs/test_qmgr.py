@@ -71,7 +71,7 @@ def test_a_server_holds_what_statements_set():
     assert "queue_type" not in server.queues["r"]
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "hello", "set queue", 'set server a = "b'])
+@pytest.mark.parametrize("text", ["", "# nothing\n", "hello", "set queue", 'set server a = "b', "delete queue a b = 1"])
 def test_what_is_no_print_server(text):
     with pytest.raises(InputError, match="print server"):
         Server.parse(text, "saved.txt")

@@ -321,6 +321,26 @@ def test_backfilling_and_nodes_that_are_nowhere(tmp_path):
     assert "b: left out, it has no nodes" in found.warnings
 
 
+EXCLUSIVE = """\
+NodeName=n[1-2] CPUs=8
+NodeName=m[1-2] CPUs={}
+PartitionName=a Nodes=n[1-2] OverSubscribe=EXCLUSIVE
+PartitionName=b Nodes=m[1-2] {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("cores", "words", "said"),
+    [
+        (8, "", "a: jobs get whole nodes, and others do not: simulated by cores"),
+        (16, "OverSubscribe=EXCLUSIVE", "a, b: jobs get whole nodes, and the nodes are unequal: simulated by cores"),
+        (8, "MaxTime=0", "b: left out, no job can enter it"),
+    ],
+)
+def test_what_is_left_out_or_simulated_otherwise_is_said(cores, words, said, tmp_path):
+    assert said in slurm_read(tmp_path, EXCLUSIVE.format(cores, words)).warnings
+
+
 def loses(config, *keys):
     """Return a configuration without these keys of its queues."""
     queues = (queue.model_copy(update=dict.fromkeys(keys)) for queue in config.queues)
