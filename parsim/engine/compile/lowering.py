@@ -1,15 +1,22 @@
-"""numba's code for `parsim.engine.compile.native`: a tuple that is passed by pointer, a move in an array."""
+"""What `parsim.engine.compile.native` means to numba, by `numba.extending`: a tuple by pointer, a move in an array."""
 
 from __future__ import annotations
 
 from hashlib import sha256
 from typing import Any
 
-from numba.core import types
+from numba import types
 from numba.core.cgutils import alloca_once_value, gep_inbounds, ir, raw_memmove
-from numba.core.imputils import impl_ret_borrowed
-from numba.core.typing.templates import infer_global, make_intrinsic_template
-from numba.extending import NativeValue, lower_getattr_generic, models, register_model, typeof_impl, unbox
+from numba.extending import (
+    NativeValue,
+    lower_builtin,
+    lower_getattr_generic,
+    models,
+    register_model,
+    type_callable,
+    typeof_impl,
+    unbox,
+)
 
 from parsim.engine.compile.native import ByPointer, memmove
 
@@ -17,12 +24,18 @@ from parsim.engine.compile.native import ByPointer, memmove
 class Pointer(types.NamedTuple):  # type: ignore[misc]
     """The numba type of a tuple that is passed by pointer; only Python makes such tuples.
 
-    Its name is short: every function that takes one has it in its own, and it would be seven thousand letters.
+    Its name is short: every function that takes one has it in its own, and it would be seven thousand letters. A tuple
+    in such a tuple is handed on by pointer, too.
     """
 
     def __init__(self, fields: Any, made: Any) -> None:
         super().__init__(fields, made)
         self.name = f"{made.__name__}_{sha256(self.name.encode()).hexdigest()[:12]}"
+
+    def __getitem__(self, place: int) -> Any:
+        """Return the type of a field where it is read."""
+        kind = super().__getitem__(place)
+        return Pointer(kind.types, kind.instance_class) if isinstance(kind, types.NamedTuple) else kind
 
 
 @typeof_impl.register(ByPointer)
@@ -33,7 +46,7 @@ def _(value: tuple[Any, ...], context: Any) -> Pointer:
 @register_model(Pointer)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, kind: Pointer) -> None:
-        fields = ir.LiteralStructType([manager.lookup(each).get_value_type() for each in kind])
+        fields = ir.LiteralStructType([manager.lookup(each).get_value_type() for each in kind.types])
         super().__init__(manager, kind, ir.PointerType(fields))
 
     def from_argument(self, _: Any, value: Any) -> Any:
@@ -65,21 +78,24 @@ def _unbox(kind: Pointer, value: Any, c: Any) -> NativeValue:
 
 
 @lower_getattr_generic(Pointer)
-def _field(context: Any, builder: Any, kind: Pointer, value: Any, name: str) -> Any:
+def _field(_: Any, builder: Any, kind: Pointer, value: Any, name: str) -> Any:
     place = kind.fields.index(name)
-    return impl_ret_borrowed(context, builder, kind[place], builder.load(gep_inbounds(builder, value, 0, place)))
+    field = gep_inbounds(builder, value, 0, place)
+    return field if isinstance(kind[place], Pointer) else builder.load(field)
 
 
-def _memmove(_: Any, array: Any, to: Any, first: Any, count: Any) -> Any:
-    if not array.is_c_contig or array.ndim > 1:
-        return None
+@type_callable(memmove)
+def _(_: Any) -> Any:
+    def typed(array: Any, to: Any, first: Any, count: Any) -> Any:
+        return types.void(array, *[types.intp] * 3) if array.is_c_contig and array.ndim == 1 else None
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> None:
-        data = context.make_array(array)(context, builder, args[0]).data
-        size = context.get_abi_sizeof(context.get_data_type(array.dtype))
-        raw_memmove(builder, builder.gep(data, [args[1]]), builder.gep(data, [args[2]]), args[3], size)
-
-    return types.void(array, to, first, count), codegen
+    return typed
 
 
-infer_global(memmove, types.Function(make_intrinsic_template(memmove, _memmove, memmove.__name__)))
+@lower_builtin(memmove, types.Array, types.Integer, types.Integer, types.Integer)
+def _memmove(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    array, (value, to, first, count) = signature.args[0], args
+    data = context.make_array(array)(context, builder, value).data
+    size = context.get_abi_sizeof(context.get_data_type(array.dtype))
+    raw_memmove(builder, builder.gep(data, [to]), builder.gep(data, [first]), count, size)
+    return context.get_dummy_value()
