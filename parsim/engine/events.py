@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsim.engine.beside_plans import visit_beside_plans
-from parsim.engine.compile.compiled import long_kernel
+from parsim.engine.compile.compiled import kernel
 from parsim.engine.gates.counters import is_out
 from parsim.engine.gates.needs import (
     change_quotas,
@@ -40,7 +40,7 @@ from parsim.engine.starts import drop_head_job, end_job, resume_running
 from parsim.engine.visit import visit_list
 
 
-@long_kernel
+@kernel
 def events(s, plans, heads, placed):
     """Simulate all jobs of a `Simulation`; fill its `start`, `placement` and `shares` (rule "order of events").
 

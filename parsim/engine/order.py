@@ -8,7 +8,7 @@ import numpy as np
 
 from parsim.engine.compile.compiled import ieee_routine, ieee_step, on_disk
 from parsim.engine.fairshare import fill
-from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, out_of_line, seldom, step
+from parsim.engine.simulation import BLOCK, BY_SUBMIT, comes_before, routine, step
 
 FCFS, SJF, LJF, LXF, WFP3 = range(5)  # values of `settings.order`
 FACTOR = 5  # order of the pool's list, by priority factor (rule "priority factor")
@@ -224,13 +224,13 @@ def refresh_values(s, kind, first, last, now):
             value[k] = wait * wait * wait * slope[k]
 
 
-@seldom
+@routine
 def refresh_value(s, kind, i, now):
     """Set `value` of one waiting entry."""
     refresh_values(s, kind, i, i + 1, now)
 
 
-@out_of_line
+@routine
 def _refresh_formula(s, kind, first, last, now):
     waiting, formula = s.waiting, s.formula
     eligible, stack = formula.eligible, formula.stack
@@ -338,7 +338,7 @@ def _product(a, b):
     return a_high * b_high + (left >> half) + (right >> half), (right << half) | (low & mask)
 
 
-@seldom
+@routine
 def compare_ratios(jobs, queues, kind, j, k, now):
     """Return 1, 0 or -1: whether the exact ratio of job j is above, equal to, or below that of job k."""
     a, b = jobs[j], jobs[k]

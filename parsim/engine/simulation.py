@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.compile.compiled import kernel, out_of_line, routine, seldom, step  # noqa: F401 - for kernels
+from parsim.engine.compile.compiled import kernel, routine, step  # noqa: F401 - for kernels
 from parsim.engine.compile.native import by_pointer
 from parsim.engine.fairshare import Fair
 

@@ -14,7 +14,7 @@ from parsim.engine.resources.chunks import leave_chunks
 from parsim.engine.resources.node_types import leave_nodes, plan_nodes, resume_nodes
 from parsim.engine.resources.placement import plan_chunks, resume_chunks
 from parsim.engine.resources.running import add_running, available, first_instant, push_key, remove_running
-from parsim.engine.simulation import NEVER, count_waiting, out_of_line, seldom, step
+from parsim.engine.simulation import NEVER, count_waiting, routine, step
 
 
 @step
@@ -68,7 +68,7 @@ def occupy(s, j, p, cores, now):
         partition.extra -= cores
 
 
-@out_of_line
+@routine
 def start_job(s, j, now):
     """Start job j, whose cores are taken already: it waits no more, and its end becomes an event."""
     job, progress = s.jobs[j], s.progress
@@ -86,7 +86,7 @@ def start_job(s, j, now):
     begin_run(s.preempting, j, job.queue, np.int64(job.cores), now)
 
 
-@seldom
+@routine
 def resume_running(s):
     """Start the jobs that run when the simulation begins (rule "jobs of a state")."""
     for j in range(s.settings.first):

@@ -34,7 +34,7 @@ from parsim.engine.preempt.preempting import has_tiers, preemptible_cores
 from parsim.engine.preempt.victims import make_room
 from parsim.engine.resources.node_types import take_nodes
 from parsim.engine.resources.placement import place_chunks
-from parsim.engine.simulation import BLOCK, GROUP, NEVER, PASSED, UNKNOWN, out_of_line, step
+from parsim.engine.simulation import BLOCK, GROUP, NEVER, PASSED, UNKNOWN, routine, step
 from parsim.engine.starts import (
     is_held,
     make_head_job,
@@ -185,7 +185,7 @@ def begin_turns(s, v, now):
         mark_held(s, v, now)
 
 
-@out_of_line
+@routine
 def mark_held(s, v, now):
     """Mark the turns of the jobs that limits hold as over: the limits hold them to the end of the pass."""
     group, job = s.waiting.group, s.waiting.job
@@ -266,7 +266,7 @@ def held_at_its_turn(s, v, j, now):
     return held
 
 
-@out_of_line
+@routine
 def start_here(s, v, i, now):
     """Start entry i, if it may, on partition p or, combined, on its own and the pool; return WAITS to REOPENED."""
     p = v.p

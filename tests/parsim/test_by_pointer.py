@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from parsim import Pool, Queue, System, Workload
-from parsim.engine.compile.compiled import kernel, seldom, step
+from parsim.engine.compile.compiled import kernel, routine, step
 from parsim.engine.compile.lowering import Pointer
 from parsim.engine.compile.native import by_pointer, memmove
 from parsim.prepare.columns import prepare
@@ -38,14 +38,14 @@ def add(outer, i):
     outer.inner.marks[i] = True
 
 
-@seldom
+@routine
 def spread(outer, column):
     for row in range(outer.table.shape[0]):
         outer.table[row, column] = outer.inner.rate * row
     add(outer, column)
 
 
-@numba.njit(nogil=True, _nrt=False)
+@kernel
 def use(outer, times):
     for i in range(times):
         add(outer, i)

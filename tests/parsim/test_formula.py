@@ -8,17 +8,17 @@ from random import Random
 
 import numpy as np
 import pytest
-from numba import njit
 
 from parsim import Queue, System, Workload, simulate
 from parsim.engine import order as op
+from parsim.engine.compile.compiled import kernel
 from parsim.model.formula import parse
 from parsim.naive.formula import formula_value
 from parsim.verify import check_schedule
 from tests import generate
 
 
-@njit
+@kernel
 def interpret(code, constants, columns, jobs, eligible, stack):
     """Only kernels can call what this calls."""
     op.interpret(code, constants, columns, jobs, eligible, stack, 1)

@@ -1,10 +1,5 @@
 """Decorators of functions for numba: only kernels become machine code, with most functions that they call inlined.
 
-numba optimizes each function by itself, makes machine code of it and keeps that on disk, then does it all again where a
-caller inlines it. Here a function that only kernels call stays the output of the compiler's front end until a kernel
-inlines it, which halves the work for the same loops. A function that is called seldom, or is long and called at several
-places, is not inlined: it would be most of a kernel, and compile time grows faster than a function's length.
-
 numba is imported by the first call: commands that only read, check or explain do not wait for it.
 """
 
@@ -82,23 +77,16 @@ def on_disk(function: Callable[..., Any], **options: Any) -> Compiled:
     -------
     Compiled
     """
-    options.setdefault("code", "kernel")
     return Compiled(function, sources=sources(Path(function.__code__.co_filename)), **options)
 
 
 #: The loop of a kernel allocates nothing, so it needs no reference counts: they took two thirds of its time.
 #: Its functions keep external linkage: two kernels from disk with internal ones cannot be loaded together.
 kernel = partial(on_disk, _nrt=False)
-#: One whose loops are not unrolled: so long a one is no slower, and a sixth less of it is compiled.
-long_kernel = partial(kernel, code="long kernel")
-#: A function that only kernels call.
-routine = partial(Compiled, code="inlined")
+#: A function that only kernels call; the compiler decides where it is inlined.
+routine = partial(Compiled, _nrt=False, forceinline=False)  # else it would inherit the option of its caller
 #: A routine that is always inlined in the loop: these are many, small, and called for every job.
-step = partial(routine, forceinline=True)
-#: A routine that is never inlined, since it is called seldom: the compiler keeps it out of the way of the loop.
-seldom = partial(Compiled, code="seldom", forceinline=False)  # else a routine inherits the option of its caller
-#: A routine that is never inlined, since it is long and called at several places, however often.
-out_of_line = partial(Compiled, code="out of line", forceinline=False)
+step = partial(Compiled, _nrt=False, forceinline=True)
 #: The same with the arithmetic of IEEE 754: a division by zero is infinite or NaN, and no error.
 ieee_routine = partial(routine, error_model="numpy")
 ieee_step = partial(step, error_model="numpy")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.simulation import seldom, step
+from parsim.engine.simulation import routine, step
 
 ROOM = np.uint64(32)  #: jobs of a block
 HALF = np.uint64(16)
@@ -75,7 +75,7 @@ def add_job(blocks, key, cores):
     blocks.least[b] = blocks.keys[begin]
 
 
-@seldom
+@routine
 def make_room(blocks, b, key):
     """Split the full block at place b; return the place of the block for the key."""
     count = blocks.count[0]
@@ -130,7 +130,7 @@ def is_one_block(filled, beside):
     return filled == 0 or filled + beside <= HALF
 
 
-@seldom
+@routine
 def join_next(blocks, b):
     """Move the jobs of the block after place b into the block there."""
     begin, other = blocks.number[b] * ROOM + blocks.filled[b], blocks.number[b + ONE] * ROOM

@@ -6,7 +6,7 @@ import numpy as np
 
 from parsim.engine.fast.listed import NOT_HELD, USED, queue_room, room_of, what_is_left
 from parsim.engine.fast.values import evaluate_entry, is_known, value_at, value_of
-from parsim.engine.simulation import BLOCK, LONGEST, NEVER, out_of_line, step
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, routine, step
 
 
 @step
@@ -82,7 +82,7 @@ def is_held_behind(s, i):
     return s.since[s.lines.last[s.lines.of[s.waiting.job[i]]]] != NEVER
 
 
-@out_of_line
+@routine
 def hold_behind(s, j, value, reserved, now):
     """Record the jobs behind job j, of this value, that limits hold since j counts; not job `reserved`."""
     waiting, limits, d = s.waiting, s.limits, s.directory

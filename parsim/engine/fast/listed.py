@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.simulation import BLOCK, LONGEST, out_of_line, step
+from parsim.engine.simulation import BLOCK, LONGEST, routine, step
 
 NO_BLOCK = np.int32(-1)
 NOT_HELD = np.inf
@@ -254,7 +254,7 @@ def include(s, b, i):
         k += 1
 
 
-@out_of_line
+@routine
 def summarize(s, b):
     """Compute the directory's bounds of block b from all its entries."""
     d, waiting = s.directory, s.waiting

@@ -59,7 +59,7 @@ from parsim.engine.fast.values import (
 )
 from parsim.engine.lists.alike import NO_JOB, Lines, join, leave
 from parsim.engine.resources.running import last_instant, pop_key, push_key
-from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, kernel, out_of_line, step
+from parsim.engine.simulation import BLOCK, LONGEST, NEVER, Alike, Formula, kernel, routine, step
 
 # A scan for the largest bound, then one for values above the value of that entry: so few values are computed.
 BY_BOUND, BY_VALUE = range(2)
@@ -243,7 +243,7 @@ def count_entry(s, i, reserved, now):
             hold_behind(s, j, value_at(s, i), reserved, now)
 
 
-@out_of_line
+@routine
 def first_entry(s, widest, slack, extra, eligible, reserved, now):
     """Return the entry that goes first of those that may start beside the head job, or be the head job; or -1.
 
@@ -285,7 +285,7 @@ def first_entry(s, widest, slack, extra, eligible, reserved, now):
     return best
 
 
-@out_of_line
+@routine
 def first_in_epoch(s, b, most, wanted, reserved, best, largest, look, now):
     """Return the first of entry `best`, or -1, and the wanted of block b; and its value or, by `look`, its bound."""
     waiting = s.waiting

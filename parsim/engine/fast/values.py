@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from parsim.engine.fairshare import fill, find_values
 from parsim.engine.fast.listed import JOBS, KEPT, MIXED, NOT_HELD, PASSED, USED, set_top
 from parsim.engine.order import BATCH, interpret
-from parsim.engine.simulation import BLOCK, LONGEST, out_of_line, routine, step
+from parsim.engine.simulation import BLOCK, LONGEST, routine, step
 
 
 class Batch(NamedTuple):
@@ -154,7 +154,7 @@ def is_exact(s):
     return s.epoch.clock[END] < 0 or s.epoch.exact
 
 
-@out_of_line
+@routine
 def evaluate_entry(s, i, now):
     """Compute the value of entry i at this instant and, for a new entry, its bound."""
     waiting, formula, batch, clock = s.waiting, s.formula, s.batch, s.epoch.clock

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.compile.compiled import out_of_line, routine, step
+from parsim.engine.compile.compiled import routine, step
 
 GATE = np.dtype(
     [
@@ -64,7 +64,7 @@ def count_in_gates(gates, jobs, j, start, sign):
                 count_over_time(gates.each, row, amount, np.int64(jobs[j].walltime), start, sign)
 
 
-@out_of_line
+@routine
 def count_over_time(each, row, amount, walltime, start, sign):
     """Count a start (`sign` 1) or end (-1) in `eligible`, `queued` and sums over time; a head job in `planned`."""
     gate = each[row]

@@ -13,10 +13,10 @@ import numpy as np
 from parsim.engine.lists.alike import NO_JOB
 from parsim.engine.lists.waiting import STARTED, fill_entry, is_in_list
 from parsim.engine.order import before, refresh_value
-from parsim.engine.simulation import GROUP, PASSED, seldom
+from parsim.engine.simulation import GROUP, PASSED, routine
 
 
-@seldom
+@routine
 def reopen_lines(s, p, kind, first, last, i, queue, now):
     """Give lines of a queue (-1: of all) that had their turn before entry i another, for their first job behind it.
 
@@ -64,7 +64,7 @@ def reopen_lines(s, p, kind, first, last, i, queue, now):
     return any_has
 
 
-@seldom
+@routine
 def return_to_first(s, p, row, first, last, now):
     """Put the first job of each line back into its entry."""
     alike, waiting = s.alike, s.waiting

@@ -22,8 +22,7 @@ from parsim.engine.simulation import (
     STARVING,
     UNKNOWN,
     comes_before,
-    out_of_line,
-    seldom,
+    routine,
     step,
 )
 
@@ -57,7 +56,7 @@ def group_of(s, p, j, now):
     return above | (STARVING if starving else np.int32(queue.rank))
 
 
-@out_of_line
+@routine
 def move_entries(s, kind, to, first, count):
     """Move `count` entries of a waiting list, from entry `first` on, to entry `to`."""
     waiting = s.waiting
@@ -73,7 +72,7 @@ def move_entries(s, kind, to, first, count):
         memmove(waiting.slope, to, first, count)
 
 
-@out_of_line
+@routine
 def find_entry(waiting, first, last, j):
     """Return the first entry of ``first:last`` that has job j, or `last`."""
     for begin in range(first, last, BLOCK):
@@ -140,7 +139,7 @@ def value_of(kind, group, walltime):
     return np.float64(walltime) if kind == LJF else -np.float64(walltime)
 
 
-@out_of_line
+@routine
 def add_waiting(s, p, j, now):
     """Add job j to list p: by its turn in a constant order, else by its number; not if a job alike has an entry."""
     partition, job = s.partitions[p], s.jobs[j]
@@ -192,7 +191,7 @@ def find_waiting(s, p, j, now):
     return i if i < last else np.int64(-1)
 
 
-@out_of_line
+@routine
 def leave_list(s, p, j, now):
     """Remove job j from list p, if it has an entry there, before its turn has come."""
     partition = s.partitions[p]
@@ -221,7 +220,7 @@ def leave_others(s, p, j, now):
         leave_list(s, pool, j, now)
 
 
-@seldom
+@routine
 def begin_starving(s, j, now):
     """Let job j starve from now on: move it to its new turn in its lists."""
     if is_out(s.gates, j):
@@ -276,7 +275,7 @@ def next_alike(s, p, j, now):
     return NO_JOB
 
 
-@seldom
+@routine
 def give_turn(s, p, i, now):
     """Put the next job alike into entry i of list p, whose job had its turn and stays; return whether there is one."""
     following = next_alike(s, p, s.waiting.job[i], now)
@@ -287,7 +286,7 @@ def give_turn(s, p, i, now):
     return True
 
 
-@seldom
+@routine
 def promote_next(s, p, i, now):
     """Put the next job alike into entry i of list p, whose job has left.
 

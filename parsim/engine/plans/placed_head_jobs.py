@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from parsim.engine.compile.compiled import routine, seldom, step
+from parsim.engine.compile.compiled import routine, step
 from parsim.engine.resources.best_nodes import take_best_nodes, weight_of
 from parsim.engine.resources.chunks import (
     HEAVIER,
@@ -81,7 +81,7 @@ def shortest_unplaced(placing, heads, j, now):
     return unplaced[1, wanted]
 
 
-@seldom
+@routine
 def first_in_the_way(placing, heads, j, now):
     """Return when the first plan begins beside which job j exceeds totals, or NEVER; now if it exceeds idle ones."""
     wanted, first = placing.of[j], NEVER

@@ -10,7 +10,7 @@ import numpy as np
 from parsim.engine.plans.rows import ROWS, has_plan, is_exempt, list_on
 from parsim.engine.resources.nodes import add, add_shares, total
 from parsim.engine.resources.windows import UNKNOWN_END
-from parsim.engine.simulation import NEVER, seldom, step
+from parsim.engine.simulation import NEVER, routine, step
 
 
 @step
@@ -70,7 +70,7 @@ def plan_windows(s, plans, until, now):
         near[1] += 1
 
 
-@seldom
+@routine
 def plan_window(s, plans, k, now):
     """Count window k as a plan, if it is known now; all windows before it have been counted."""
     running, bits = plans.running, s.settings.bits

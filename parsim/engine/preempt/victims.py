@@ -15,7 +15,7 @@ from parsim.engine.resources.node_types import has_place, lend_nodes, stop_on_ty
 from parsim.engine.resources.own_nodes import lend_chunks, stop_on_nodes
 from parsim.engine.resources.placement import can_be_placed, place_chunks
 from parsim.engine.resources.running import remove_key, sift
-from parsim.engine.simulation import comes_before, count_waiting, routine, seldom, step
+from parsim.engine.simulation import comes_before, count_waiting, routine, step
 from parsim.engine.starts import count_use, startable_cores, vacate
 
 
@@ -44,7 +44,7 @@ def preempt_on_alike(s, preempting, p, j, now):
     return preempt_for(s, preempting, p, j, now)
 
 
-@seldom
+@routine
 def preempt_on_types(s, preempting, p, j, now):
     """Do as `preempt_for` where nodes are of several types."""
     return preempt_for(s, preempting, p, j, now)
@@ -167,7 +167,7 @@ def is_taken_before(s, i, k):
     return comes_before(s, k, i)
 
 
-@seldom
+@routine
 def preempt(s, preempting, p, j, now):
     """Interrupt running job j; it waits again from the end of the pass on (rule "after a preemption")."""
     job, progress, preemptions = s.jobs[j], s.progress, preempting.progress

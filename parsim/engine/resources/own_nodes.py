@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.compile.compiled import seldom, step
+from parsim.engine.compile.compiled import routine, step
 from parsim.engine.resources.chunks import NO_SHARE, UNSHARED, add_copies, add_shares, forget, give_back, next_turn
 
 
@@ -46,7 +46,7 @@ def take_own_nodes(placing, j, room, in_all):
     return True
 
 
-@seldom
+@routine
 def go_back(placing, j, past):
     """Put preempted job j back on its nodes, if it may start; return whether it may (rule "same nodes again")."""
     if not take_own_nodes(placing, j, placing.idle, placing.idle_in_all):
@@ -65,7 +65,7 @@ def lend_chunks(placing, j, past, sign):
     lend_shares(placing, j, past, sign)
 
 
-@seldom
+@routine
 def lend_shares(placing, j, past, sign):
     """Do as `lend_chunks`, where chunks are placed."""
     add_shares(placing, j, NO_SHARE, placing.idle, placing.idle_in_all, sign)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.compile.compiled import routine, seldom, step
+from parsim.engine.compile.compiled import routine, step
 from parsim.engine.resources.best_nodes import take_best_nodes
 from parsim.engine.resources.chunks import (
     NO_SHARE,
@@ -57,7 +57,7 @@ def can_be_placed(placing, j, p, past):
     return has_nodes(placing, j, p, past)
 
 
-@seldom
+@routine
 def has_nodes(placing, j, p, past):
     """Whether there are nodes for job j: place it, and undo that."""
     if goes_back(placing.returns, j):
@@ -142,7 +142,7 @@ def plan_chunks(s, placing, p, now):
     partition.extra = idle - s.jobs[j].cores
 
 
-@seldom
+@routine
 def plan_own_nodes(s, placing, p, instant):
     """Find the shadow time, from `instant` on, of a head job that was preempted, on its nodes ("same nodes again")."""
     partition, running, bits = s.partitions[p], s.running, s.settings.bits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsim.engine.simulation import LONGEST, seldom, step
+from parsim.engine.simulation import LONGEST, routine, step
 
 ONE = np.uint64(1)
 STRETCH = np.uint64(32)  # running jobs that are passed over together
@@ -122,7 +122,7 @@ def remove_running(running, first, count, key):
         i += ONE
 
 
-@seldom
+@routine
 def move_up(running, begin, end):
     """Move the entries ``begin:end`` one place up, column by column, so that several move at once."""
     k = end
@@ -135,7 +135,7 @@ def move_up(running, begin, end):
         k -= ONE
 
 
-@seldom
+@routine
 def move_down(running, begin, end):
     """Move the entries after `begin` up to `end`, inclusive, one place down."""
     for k in range(begin, end):
@@ -161,7 +161,7 @@ def first_instant(running, first, count, free, need, now, bits):
     return instant
 
 
-@seldom
+@routine
 def far_instant(running, i, end, need, bits):
     """Return the first expected end of the jobs ``i:end`` by which `need` cores of them are idle."""
     while i + STRETCH <= end:
