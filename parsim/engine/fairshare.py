@@ -19,7 +19,7 @@ NODE = np.dtype(
         ("share", np.float64),  # S, of the whole tree
         ("part", np.float64),  # p, of its group
         ("target", np.float64),  # percent of all use, or NaN
-        ("low", np.float64),  # bounds of the percent below the target that count
+        ("low", np.float64),  # bounds of the distance from the target that counts, percent
         ("high", np.float64),
         ("rate", np.int64),  # charge per second of the running jobs
         ("at", np.int64),  # instant until which `since` is complete

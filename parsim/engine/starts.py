@@ -178,7 +178,7 @@ def startable_cores(s, p, until):
 
 @step
 def start_combined(s, j, now):
-    """Start job j on partition and pool, unless it delays a head job; return whether it does ("combined placement")."""
+    """Start job j on partition and pool, if it delays no head job; return whether it starts ("combined placement")."""
     pool = s.partitions.size - 2
     q = s.jobs[j].queue
     partition = s.partitions[q]

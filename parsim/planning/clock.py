@@ -39,7 +39,7 @@ class Clock(NamedTuple):
 
 @step
 def advance(clock, waits, soonest):
-    """Go to the next event, at most `soonest`; return False without one, or if no job waits (`waits`), runs, comes."""
+    """Go to the next event, at most `soonest`; return False without one, or if no jobs wait (`waits`), run, come."""
     at, jobs = clock.at, clock.jobs
     comes = at.arriving < jobs.size
     if not (comes or waits > 0 or at.running > 0):

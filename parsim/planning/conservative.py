@@ -178,7 +178,7 @@ def event_loop(clock, of, plan, noted, promised):
 
 @routine
 def promise_anew(jobs, plan, waits, size):
-    """Plan the `waits` waiting jobs anew by submission ("planning round windows"); return as `compress` does."""
+    """Plan all waiting jobs anew by submission (rule "planning round windows"); return as `compress` does."""
     planned, idle = plan.planned, plan.idle
     soonest = NEVER
     for k in range(waits):
@@ -195,7 +195,7 @@ def promise_anew(jobs, plan, waits, size):
 
 @step
 def compress(plan, waits, size, now, turn):
-    """Move each of the `waits` waiting jobs, by submission, to the earliest start beside all others.
+    """Move each waiting job, by submission, to the earliest start beside all others; `turn` numbers the events.
 
     Consecutive jobs of one line with the same start move together, as many as there is room for.
 

@@ -50,7 +50,7 @@ def octave(number):
 
 @step
 def note_jobs(noted, plan, waits, now, turn):
-    """Note cores, walltime and latest start of the `waits` waiting jobs, at the event with number `turn`."""
+    """Note cores, walltime and latest start of all waiting jobs, at the event with number `turn`."""
     notes = noted.notes[0]
     known = notes.turn == turn - 1
     notes.turn = turn

@@ -178,7 +178,7 @@ def drop_started(planner, order, count, rank, start):
 
 @step
 def collect_begun(planner, count, policy, row, now):
-    """Set `begun` to the jobs that are planned for now; return how many."""
+    """Set `begun` to the jobs planned for now in `row` of `planned`, in the order of a policy; return how many."""
     begun = 0
     for j in planner.orders[policy, :count]:
         if planner.planned[row, j] == now:

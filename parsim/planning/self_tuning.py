@@ -53,7 +53,7 @@ def tune(planner, waiting, base, policy, now):
 
 @step
 def decide(least, policy, decider, preferred):
-    """Return the policy that a decider chooses: bit p of `least`: p has the least score; `policy` is in use."""
+    """Return the policy that a decider chooses; `policy` is in use, `least` has bit p if p has the least score."""
     if decider == PREFERRED and least >> preferred & 1:
         return preferred
     if decider != SIMPLE and least >> policy & 1:

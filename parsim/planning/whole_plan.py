@@ -137,7 +137,7 @@ def find_open(planner, policy, count, idle):
 
 @step
 def drop_closed(planner, order, some, now):
-    """Drop the last entries of `open` while no job of their lines may start now; return how many are left."""
+    """Drop the last of `some` entries of `open` while no job of their lines may start now; return how many stay."""
     while some > 0:
         j = order[planner.open[some - 1]]
         b, walltime = planner.width[j], planner.jobs[j].walltime

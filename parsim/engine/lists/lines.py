@@ -18,7 +18,7 @@ from parsim.engine.simulation import GROUP, PASSED, routine
 
 @routine
 def reopen_lines(s, p, kind, first, last, i, queue, now):
-    """Give lines of a queue (-1: of all) that had their turn before entry i another, for their first job behind it.
+    """Reopen the lines of a queue (-1: of all) that had their turn before entry i, for their first job behind it.
 
     Returns
     -------

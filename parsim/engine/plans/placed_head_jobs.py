@@ -83,7 +83,7 @@ def shortest_unplaced(placing, heads, j, now):
 
 @routine
 def first_in_the_way(placing, heads, j, now):
-    """Return when the first plan begins beside which job j exceeds totals, or NEVER; now if it exceeds idle ones."""
+    """Return the begin of the first plan that leaves too little for job j, or NEVER; now if too little is idle."""
     wanted, first = placing.of[j], NEVER
     if placing.failed[0, wanted] != placing.changes[0] and not has_all(placing, j, placing.idle_in_all):
         placing.failed[0, wanted] = placing.changes[0]

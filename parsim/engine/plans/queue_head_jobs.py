@@ -260,7 +260,7 @@ def all_found(heads):
 
 @step
 def release_kept(s, types, heads, j, now):
-    """Keep nodes of types that started job j takes no more for head jobs after its end; return whether any was kept."""
+    """Free nodes kept for head jobs after job j's end, of types that job j takes; return whether any were."""
     any_did, end = False, now + s.jobs[j].walltime
     row = place_of(types, j)
     for k in range(heads.begin.size):

@@ -40,7 +40,7 @@ class Plans(NamedTuple):
 
 @step
 def list_on(plans, q, row):
-    """Return the list, or window after the lists, whose plan is in this row of partition q: an index; or -1."""
+    """Return the index in `promises` of the plan, a list's or a window's, in this row of partition q; or -1."""
     pool = plans.nodes.first_node.size - 2
     if row == 0:
         return q if q < pool else -1

@@ -34,7 +34,7 @@ class NodeTypes(NamedTuple):
 
 @step
 def goes_back(returns, j):
-    """Whether job j, which was preempted, goes on only where it was."""
+    """Whether job j was preempted and goes on only where it was; `returns` is None if no job does."""
     if returns is None:
         return False
     return returns[j]
