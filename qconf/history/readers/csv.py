@@ -333,6 +333,7 @@ class _File:
             for unit in (unit for unit in ("min", "h") if over(unit) < FEWEST_OVER):
                 self._refuse_unit("walltime", why, int(limit[known][0]), unit)
         over_in_minutes = float((60 * (ran - 1) > 1.05 * limit)[known].mean()) if known.any() else 1.0
+        in_fractions = self.fractions > max(FEW, MOST_OVER * ran.size)
         if not self._has_no_unit("runtime"):
             return
         if "start" in self.columns.at and "end" in self.columns.at:
@@ -343,7 +344,10 @@ class _File:
                 fits, off = (np.abs(each * ran - (end - start)) for each in (size, 1.0))
                 if (fits <= max(1, size))[both].mean() > 1 - FEWEST_OVER and (off > 60)[both].mean() > MOST_OVER:
                     self._refuse_unit("runtime", "is not from start to end, in seconds", int(ran[both][0]), unit)
-        elif self.fractions > max(FEW, MOST_OVER * ran.size) and over_in_minutes < FEWEST_OVER:
+            if in_fractions and both.any() and (np.abs(ran - (end - start)) > 60)[both].mean() > MOST_OVER:
+                why = "has fractions, and is not from start to end, in seconds"
+                self._refuse_unit("runtime", why, self.fraction, "d", "h", "min")
+        elif in_fractions and over_in_minutes < FEWEST_OVER:
             why = "has fractions, and would be below the walltimes in minutes, too"
             self._refuse_unit("runtime", why, self.fraction, "min", "s")
 

@@ -133,6 +133,17 @@ def test_run_times_that_are_not_from_start_to_end_are_refused_with_their_unit(wr
     assert read(path, units={"runtime": unit}).table["runtime"].tolist() == [602 if unit == "h" else 600, 3600]
 
 
+def test_run_times_in_fractions_of_a_day_are_refused(write):
+    header = "job_id,submit,start,end,runtime,walltime,cores,queue\n"
+    jobs = [f"{i},1000,1010,{1010 + 3600 * (i + 1)},{(i + 1) / 24},2d,4,q\n" for i in range(20)]
+    path = write(header + "".join(jobs))
+    with pytest.raises(
+        InputError, match=r"'0.0416.*has fractions, and is not from start to end, .*--units runtime=d or "
+    ):
+        read(path)
+    assert read(path, units={"runtime": "d"}).table["runtime"].tolist() == [3600 * (i + 1) for i in range(20)]
+
+
 @pytest.mark.parametrize("before", ["# made in May\n# by a, b\n", "Jobs of May\n\n", "sep=,\n", "\n\n"])
 def test_lines_before_the_header_are_passed_over(write, before):
     records = read(write(before + CSV))
