@@ -7,6 +7,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -22,6 +23,11 @@ from qconf.history.readers.sources import BLOCK, UNPACK, Source
 
 SEPARATORS = ",;\t|"
 EXCEL, PARQUET = b"PK\x03\x04", b"PAR1"
+#: What the packages raise when they read a damaged file.
+DAMAGED = (
+    *(ValueError, LookupError, OSError, TypeError, AttributeError, RuntimeError, SyntaxError, EOFError),
+    *(ArithmeticError, zlib.error, zipfile.BadZipFile),
+)
 #: Optional packages that read them.
 PACKAGES = {"xlsx": "openpyxl", "parquet": "pyarrow"}
 
@@ -55,7 +61,7 @@ def open_table(source: Source) -> Opened:
         package = PACKAGES.get(kind, "pandas")
         fix = f"install it: pip install {package}, or qconf-hpc[tables]"
         raise source.error(f"is a table of {kind}, which needs the package {package}", fix) from error
-    except (ValueError, KeyError, OSError, TypeError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise source.error(f"is no table of {kind}: {str(error)[:200]}", "save it as CSV") from error
     if first is None:
         raise source.error("holds no table", "give a table with a header and a row for each job")
@@ -65,7 +71,7 @@ def open_table(source: Source) -> Opened:
         try:
             for each in chain([first], frames):
                 yield each.rows(names, texts, numbers)
-        except (ValueError, OSError, TypeError) as error:
+        except DAMAGED as error:
             raise source.error(f"is no table of {kind}: {str(error)[:200]}", "save it as CSV") from error
 
     return Opened(names, first.header, rows)
@@ -183,6 +189,7 @@ def _of_parquet(source: Source) -> Iterator[_Frame]:
     first, file = 1, parquet.ParquetFile(io.BytesIO(b"".join(source.chunks(BLOCK))))
     source.check_unpacked(file.metadata.num_rows * file.metadata.num_columns * 8)
     for batch in file.iter_batches(batch_size=MANY):
+        batch.validate(full=True)
         frame = batch.to_pandas()
         frame = frame.reset_index() if frame.index.names != [None] else frame
         yield _Frame(frame, first)

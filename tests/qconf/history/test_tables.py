@@ -3,6 +3,7 @@
 import bz2
 import json
 import lzma
+from contextlib import suppress
 from datetime import datetime, time, timedelta
 
 import numpy as np
@@ -378,6 +379,17 @@ def test_a_package_that_is_missing_is_named(write, monkeypatch, kind, package):
 def test_a_damaged_table_is_one_message(write, data):
     with pytest.raises(InputError):
         read(write(data, "jobs"))
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "parquet"])
+def test_a_workbook_or_parquet_file_with_wrong_bytes_is_one_message_or_read(tmp_path, kind):
+    path = tmp_path / f"jobs.{kind}"
+    frame().to_excel(path, index=False) if kind == "xlsx" else frame().to_parquet(path)
+    whole = path.read_bytes()
+    for place in range(40, len(whole), len(whole) // 60):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
+        with suppress(InputError):
+            read(path)
 
 
 @pytest.mark.parametrize(
