@@ -76,8 +76,6 @@ def visit_list(s, p, now):
         s.progress.looks -= v.last - v.first
     if not v.sorted:
         begin_turns(s, v, now)
-        if settings.limits and settings.reserves and all_held(s, v):
-            return
         refresh_values(s, v.kind, v.first, v.last, now)
     stands = partition.plan_stands and partition.reserved_from == NEVER
     shadow, extra = partition.shadow, partition.extra
@@ -136,7 +134,7 @@ def begin_visit(s, p):
 
 @step
 def nothing_can_start(s, v):
-    """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide to start."""
+    """Whether list p needs no visit: nothing is new since its last plan, or all its jobs are too wide, or held."""
     if nothing_new(s, v):
         return True
     partition = s.partitions[v.p]
@@ -144,18 +142,12 @@ def nothing_can_start(s, v):
         return False
     if partition.narrowest > v.widest:
         return True
-    if any_fits(s, v.first, v.last, v.widest, False):
+    skip_held = s.settings.limits and not v.sorted and not has_tiers(s.preempting)
+    if any_fits(s, v.first, v.last, v.widest, skip_held):
         return False
-    partition.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
+    if not skip_held:
+        partition.narrowest = v.widest + 1  # so that these jobs are not looked at again until more is free
     return True
-
-
-@step
-def all_held(s, v):
-    """Whether limits hold all jobs of list p that are narrow enough to start, which affects no later list."""
-    if s.settings.track_held or v.counts_later or has_tiers(s.preempting):
-        return False
-    return not any_fits(s, v.first, v.last, v.widest, True)
 
 
 @step
