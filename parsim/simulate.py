@@ -351,7 +351,7 @@ def _is_constant_order(prepared: Prepared, system: System) -> bool:
         or system.order not in CONSTANT
         or system.pool_cores
         or system.has_limits
-        or prepared.needs is not None
+        or prepared.workload.has_needs
     ):
         return False
     if system.reservation_delay or system.reserves_nothing:
@@ -413,7 +413,7 @@ def _run_easy(
 
 def _is_time_dependent(prepared: Prepared, system: System) -> bool:
     """Whether one list goes by a formula and, if limits hold jobs, is visited to its end (rule "visit of a list")."""
-    if prepared.needs is not None or system.calc_period:
+    if prepared.workload.has_needs or system.calc_period:
         return False
     return _is_one_list(system) and is_formula(prepared, system)
 
@@ -482,7 +482,7 @@ def _run_top_job(prepared: Prepared, system: System) -> Outcome:
 
     def run(**of_lists: bool) -> Simulation:
         state = pack(prepared, system, beside="top jobs", **of_lists)
-        plans.append(pack_plans(prepared, system, state))
+        plans.append(pack_plans(prepared, system))
         events(state, plans[-1], *NO_HEAD_JOBS)
         return state
 
@@ -523,7 +523,7 @@ def _run_with_tiers(prepared: Prepared, system: System) -> Outcome:
 def _run_general(prepared: Prepared, system: System) -> Outcome:
     depth = prepared.depths["general", system.mode, _constant(system)]
     deep = not prepared.has_windows and depth.expected()
-    one_list = _is_one_list(system) and system.order in CONSTANT and prepared.needs is None
+    one_list = _is_one_list(system) and system.order in CONSTANT and not prepared.workload.has_needs
     if not deep:
         state = pack(prepared, system, gives_up=not prepared.has_windows, one_list=one_list)
         events(state, None, *NO_HEAD_JOBS)

@@ -84,7 +84,7 @@ def interpreting() -> Iterator[None]:
 
 def is_seldom(state: Simulation, heads: object) -> bool:
     """Whether few tests use the version of the general event loop for this simulation."""
-    seldom = (state.placing, state.preempting, state.windows, state.needs if heads is not None else None)
+    seldom = (state.placing, state.preempting, state.windows, state.node_types if heads is not None else None)
     return any(each is not None for each in seldom)
 
 

@@ -8,7 +8,7 @@ from parsim.compiling import Compiling, missing, seconds
 from tests import fuzz
 
 #: Disciplines whose first case needs a kernel version that no group compiles, with its compile time in seconds.
-VERSIONS = {"shortpool": 34, "typed-alike": 16, "needs:easy": 13}
+VERSIONS = {"typed-alike": 16}
 
 
 def warm() -> None:

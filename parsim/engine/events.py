@@ -71,7 +71,8 @@ def events(s, plans, heads, placed):
             pop_key(s.ends, progress.running)
             end(s, s.running, plans, j)
             progress.running -= 1
-            submit_followers(s, s.needs, j, now)
+            if s.needs.following.size > 0:
+                submit_followers(s, s.needs, j, now)
         while arriving < n and s.jobs[arriving].submit <= now:
             submit_job(s, arriving, now)
             arriving += 1
@@ -160,15 +161,14 @@ def advance_starving(s, now):
                     break
                 begin_starving(s, j, now)
             queue.next_starving += 1
-    starve_late(s, s.needs, now)
+    if s.needs.progress.late > 0:
+        starve_late(s, s.needs, now)
     s.progress.next_starving = min(soonest, soonest_late(s, s.needs))
 
 
 @routine
 def starve_late(s, needs, now):
     """Let the jobs that waited for others starve when they are due."""
-    if needs is None:
-        return
     late = pop_late(s, needs, now)
     while late >= 0:
         begin_starving(s, late, now)
@@ -193,8 +193,6 @@ def submit_job(s, j, now):
 @routine
 def submit_followers(s, needs, j, now):
     """Submit the jobs that waited for job j, which has ended, and wait for no other."""
-    if needs is None:
-        return
     for k in range(needs.followed_from[j], needs.followed_from[j + 1]):
         other = np.int64(needs.following[k])
         needs.unmet[other] -= 1

@@ -212,7 +212,7 @@ class Simulation(NamedTuple):
     fair: Fair
     gates: Any  # `parsim.engine.gates.counters.Gates`
     submit_keys: NDArray[np.int64]  # (n,): sort jobs by submission ("admission to lists"); empty if numbers do
-    needs: Any  # `parsim.engine.gates.needs.Needs`, or None
+    needs: Any  # `parsim.engine.gates.needs.Needs`
     node_types: Any  # `parsim.engine.resources.node_types.NodeTypes`, or None
     placing: Any  # `parsim.engine.resources.chunks.Placing`, or None
     preempting: Any  # `parsim.engine.preempt.preempting.Preempting`, or None

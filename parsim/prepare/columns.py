@@ -253,14 +253,9 @@ class Prepared:
             self._on_types[key] = lay_out(system, self.workload)
         return self._on_types[key]
 
-    @property
-    def needs(self) -> Needs | None:
-        """Dependencies and quotas at the begin of the simulation, None without any."""
-        return self.laid_needs if self.workload.has_needs else None
-
     @cached_property
-    def laid_needs(self) -> Needs:
-        """`needs`, with empty arrays in place of None."""
+    def needs(self) -> Needs:
+        """Dependencies of jobs, and changes of quotas, at the begin of the simulation."""
         return lay_out(self.workload, self.base, self.begin)
 
     @cached_property

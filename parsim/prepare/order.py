@@ -97,7 +97,7 @@ def _columns_of(system: System) -> tuple[str, ...]:
 
 def keeps_turns(prepared: Prepared, system: System, columns: NDArray[np.float64]) -> bool:
     """Whether, of jobs that are alike, the one submitted first always goes first."""
-    if prepared.needs is not None:
+    if prepared.workload.has_needs:
         return False
     formula = system.formula
     # Jobs of one user may be of several groups, and jobs that are kept out of the lists are in no line.

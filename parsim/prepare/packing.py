@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from parsim.engine import order as orders
 from parsim.engine import simulation as kernel
-from parsim.engine.gates.needs import Needs
 from parsim.engine.lists.alike import NO_JOB
 from parsim.engine.lists.homes import find_eligible, find_homes
 from parsim.engine.plans.placed_head_jobs import PlacedHeadJobs
@@ -94,7 +93,7 @@ def pack(
     jobs = prepared.queued_jobs()
     entries = np.zeros(cores.size + 1, dtype=np.int64)
     find_homes(jobs, cores, system.mode == "shared", entries)
-    needs, node_types, placing = _pack_needs(prepared, system)
+    node_types, placing = _pack_node_types(prepared, system)
     most = np.minimum(cores, n) + 1
     if system.node_types and not system.is_whole:  # rule "home by type"
         jobs["home"] = jobs["queue"]
@@ -144,7 +143,7 @@ def pack(
         fair=fair,
         gates=prepared.gates(system).counting(system),
         submit_keys=_submit_keys(prepared, system),
-        needs=needs,
+        needs=fresh(prepared.needs),
         node_types=node_types,
         placing=placing,
         preempting=_pack_preempting(prepared, system, interruptions) if system.has_tiers else None,
@@ -230,20 +229,13 @@ def _pack_preempting(prepared: Prepared, system: System, interruptions: int) -> 
     )
 
 
-def _pack_needs(prepared: Prepared, system: System) -> tuple[Needs | None, NodeTypes | None, Placing | None]:
-    """Return dependencies, places on types of nodes, and chunks on nodes; None for those that are not simulated.
-
-    With types, tiers, or windows for some jobs, dependencies are never None, so that kernels have few versions.
-    """
-    needs, types, placing = prepared.needs, prepared.node_types(system), prepared.placing(system)
-    exempts = prepared.begun is not None and prepared.begun.exempt is not None
-    if needs is None and not (system.node_types or system.has_tiers or exempts):
-        return None, None, None
-    needs = fresh(needs or prepared.laid_needs)
+def _pack_node_types(prepared: Prepared, system: System) -> tuple[NodeTypes | None, Placing | None]:
+    """Return places on types of nodes, and chunks on nodes; None for those that are not simulated."""
+    types, placing = prepared.node_types(system), prepared.placing(system)
     if placing is not None:
         named = _NO_NODES if prepared.begun is None else prepared.begun.on_nodes
         placing = unplaced(placing, named, windows=prepared.has_windows, returns=system.has_tiers)
-    return needs, None if types is None else untaken(types, returns=system.has_tiers), placing
+    return None if types is None else untaken(types, returns=system.has_tiers), placing
 
 
 _NONE = np.empty(0, dtype=np.int32)
@@ -294,7 +286,7 @@ def _pack_settings(prepared: Prepared, system: System) -> np.void:
     """Return the record of settings: those that are not computed here are attributes of the system or the jobs."""
     pool = system.pool if system.mode == "hybrid" else None
     formula = system.formula
-    has_limits = system.has_limits or prepared.needs is not None
+    has_limits = system.has_limits or prepared.workload.has_needs
     named = orders.FAIRSHARE if system.order == FAIRSHARE else ORDERS.index(system.order) if formula is None else 0
     computed = {
         "order": orders.FORMULA if formula is not None else named,
@@ -363,7 +355,7 @@ def _pack_head_jobs(prepared: Prepared, system: System, state: kernel.Simulation
     )
 
 
-def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> Plans:
+def pack_plans(prepared: Prepared, system: System) -> Plans:
     """Return nodes, one for each partition unless `System.reserves_nodes`, empty plans of head jobs, and windows."""
     nodes = layout(system, by_node=system.reserves_nodes)
     begun = prepared.begun
@@ -377,9 +369,6 @@ def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> 
     first_node = np.array(nodes.first, dtype=np.int64)
     taken = np.zeros((ROWS + windows, idle.size), dtype=np.int32)
     takes = np.zeros((ROWS + windows, parts), dtype=np.int64)
-    exempt = None if begun is None else begun.exempt
-    if exempt is None and state.needs is not None:
-        exempt = np.empty((0, n), dtype=np.bool_)  # or a kernel would have a version more
     if begun is not None:
         taken[ROWS:] = begun.taken
         for q, (first, last) in enumerate(pairwise(nodes.first)):
@@ -398,7 +387,7 @@ def pack_plans(prepared: Prepared, system: System, state: kernel.Simulation) -> 
         begun=_NO_NODES if begun is None else begun.on_nodes,
         outages=pack_windows(prepared),
         loose=np.zeros(1, dtype=np.bool_),
-        exempt=exempt,
+        exempt=_exempt(prepared),
     )
 
 
@@ -439,7 +428,7 @@ def _has_wide_limits(prepared: Prepared, system: System) -> bool:
     several = bool(system.throttles) or system.exempts_from_queues
     if system.places_chunks and any(len(request) > 1 for request in prepared.workload.requests):
         return True  # a job of several chunks may fit only where less is idle
-    return works or prepared.needs is not None or (system.mode != "shared" and several)
+    return works or prepared.workload.has_needs or (system.mode != "shared" and several)
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,6 @@
 """Dependencies of jobs on the ends of others, and changes of quotas.
 
-Without both, `Needs` is None, so that numba leaves all of this out. Names of rules refer to
-docs/reference/simulator.md.
+Names of rules refer to docs/reference/simulator.md.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ class Needs(NamedTuple):
 @step
 def next_change(needs):
     """Return the instant of the next change of a quota, or NEVER."""
-    if needs is None:
-        return NEVER
     k = needs.progress.changes
     return needs.changes[k].instant if k < needs.changes.size else NEVER
 
@@ -51,8 +48,6 @@ def next_change(needs):
 @step
 def change_quotas(needs, gates, now):
     """Apply the changes of quotas up to this instant (rule "changes of quotas")."""
-    if needs is None:
-        return
     while next_change(needs) <= min(now, NEVER - 1):
         change = needs.changes[needs.progress.changes]
         gates.each[change.gate].max_run_amount = change.most
@@ -62,18 +57,15 @@ def change_quotas(needs, gates, now):
 @step
 def waits_for_others(needs, j):
     """Whether job j, just submitted, waits for others to end, and is parked (rule "dependencies of jobs")."""
-    if needs is None:
-        return False
     waits = needs.unmet[j] > 0
-    needs.parked[j] |= waits
+    if waits:
+        needs.parked[j] = True
     return waits
 
 
 @step
 def was_parked(needs, j):
     """Whether job j waited for others when it was submitted."""
-    if needs is None:
-        return False
     return needs.parked[j]
 
 
@@ -94,8 +86,6 @@ def resubmit(s, needs, j, now):
 @step
 def pop_late(s, needs, now):
     """Remove from the heap a job that waited for others and starves by now; return it, or -1."""
-    if needs is None:
-        return np.int64(-1)
     if soonest_late(s, needs) > now:
         return np.int64(-1)
     j = needs.late[0] & ((np.int64(1) << s.settings.bits) - 1)
@@ -107,8 +97,6 @@ def pop_late(s, needs, now):
 @step
 def soonest_late(s, needs):
     """Return the instant at which the next job starves that waited for others and has not started, or NEVER."""
-    if needs is None:
-        return NEVER
     low = (np.int64(1) << s.settings.bits) - 1
     while needs.progress.late > 0 and (
         s.start[needs.late[0] & low] >= 0 or was_preempted(s.preempting, needs.late[0] & low)

@@ -69,7 +69,7 @@ def find_left(plans, q, j, idle, begin, until):
                     plans.taken[2, first:last],
                 )
                 h = takes_at(plans, q, 0, j, other.begin)
-                give_back(plans, plans.exempt, j, other.begin, first, extra, 1)
+                give_back(plans, j, other.begin, first, extra, 1)
                 p = takes_at(plans, q, 1, j, other.begin)
                 r = takes_at(plans, q, 2, j, other.begin)
                 if h + p + r == 0:
@@ -78,7 +78,7 @@ def find_left(plans, q, j, idle, begin, until):
                 else:
                     for node in range(left.size):
                         left[node] = min(left[node], extra[node] + h * here[node] + p * pool[node] + r * reserved[node])
-                give_back(plans, plans.exempt, j, other.begin, first, extra, -1)
+                give_back(plans, j, other.begin, first, extra, -1)
         row = row_after(plans, row)
     if plans.loose[0]:
         for node in range(left.size):

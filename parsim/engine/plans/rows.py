@@ -5,7 +5,7 @@ All plans of a pass count together.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class Plans(NamedTuple):
     begun: NDArray[np.int64]  # (k, 3): job, node and cores of the jobs that run when the simulation begins
     outages: Outages  # their plans are in the last rows
     loose: NDArray[np.bool_]  # (1,): whether plans of this pass may take more of a node than it has
-    exempt: Any  # (G, n): whether windows for a group are for a job; or None
+    exempt: NDArray[np.bool_]  # (G, n): whether windows for a group are for a job
 
 
 @step
@@ -57,21 +57,16 @@ def has_plan(plans, q, row):
 @step
 def concerns(plans, q, row, j):
     """Whether the plan in this row, of another job or of a window not for job j, takes cores of partition q."""
-    if is_exempt(plans, plans.exempt, row, j):
+    if not has_plan(plans, q, row) or plans.promises[list_on(plans, q, row)].job == j:
         return False
-    return has_plan(plans, q, row) and plans.promises[list_on(plans, q, row)].job != j
+    return row < ROWS or not is_exempt(plans, row - ROWS, j)
 
 
 @step
-def is_exempt(plans, exempt, row, j):
-    """Whether the plan in this row is that of a window whose cores job j may use; `exempt` as in `Plans`."""
-    if exempt is None:
-        return False
-    return (
-        row >= ROWS
-        and plans.outages.windows[row - ROWS].members >= 0
-        and (exempt[plans.outages.windows[row - ROWS].members, j])
-    )
+def is_exempt(plans, k, j):
+    """Whether job j may use the cores of window k."""
+    members = plans.outages.windows[k].members
+    return members >= 0 and plans.exempt[members, j]
 
 
 @step

@@ -14,22 +14,18 @@ from parsim.engine.simulation import NEVER, routine, step
 
 
 @step
-def give_back(plans, exempt, j, moment, first, left, sign):
+def give_back(plans, j, moment, first, left, sign):
     """Add to `left`, of nodes from `first` on, the cores of windows for job j at a moment, or subtract them."""
-    if exempt is None:
-        return
     windows = plans.outages.windows
     for k in range(plans.near[0], plans.near[1]):
         window = plans.promises[plans.promises.size - windows.size + k]
-        if window.job >= 0 and window.begin <= moment < window.end and is_exempt(plans, exempt, ROWS + k, j):
+        if window.job >= 0 and window.begin <= moment < window.end and is_exempt(plans, k, j):
             add(left, plans.taken[ROWS + k, first : first + left.size], sign)
 
 
 @step
-def shrink_window(s, plans, exempt, k, now):
+def shrink_window(s, plans, k, now):
     """Subtract from window k the cores of its jobs that ran before this pass (rule "windows of users")."""
-    if exempt is None:
-        return
     window = plans.outages.windows[k]
     if window.members < 0:
         return
@@ -43,7 +39,7 @@ def shrink_window(s, plans, exempt, k, now):
         if (running.keys[i] >> bits) <= moment:
             break
         j = running.keys[i] & low
-        if exempt[window.members, j] and s.start[j] < now:
+        if plans.exempt[window.members, j] and s.start[j] < now:
             add_shares(plans.nodes, j, row)
     for node in range(row.size):
         row[node] = max(np.int32(all_of_it[node]) - row[node], np.int32(0))
@@ -83,7 +79,7 @@ def plan_window(s, plans, k, now):
     if own.job < 0:
         return
     plans.loose[0] = True
-    shrink_window(s, plans, plans.exempt, k, now)
+    shrink_window(s, plans, k, now)
     begin, taken, extra = own.begin, plans.taken[ROWS + k], plans.extra[ROWS + k]
     if begin <= now:
         return
