@@ -15,7 +15,7 @@ from qconf.export import Derived, exporter, targets
 
 
 def _from(target: str) -> Callable[[F], F]:
-    text = f"From {exporter(target).name}: {exporter(target).source}."
+    text = f"From {exporter(target).name}: {exporter(target).source}{exporter(target).also}."
     return click.option(f"--from-{target}", target, type=PATH, metavar="FILE", help=text)
 
 

@@ -99,6 +99,7 @@ class Exporter(ABC):
     name: ClassVar[str]  #: its name in texts
     orders: ClassVar[str] = "formula"  #: the family of orders that `auto` searches
     source: ClassVar[str]  #: name of the input of `read` and of ``--current``: a noun without article
+    also: ClassVar[str] = ""  #: what `read` takes in its place
     current_for_rollback: ClassVar[bool] = False  #: whether an undo needs ``--current``
 
     #: The nodes that the queues may use.

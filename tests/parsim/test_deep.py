@@ -356,7 +356,7 @@ def test_plans_of_bursts_are_those_of_jobs_that_are_never_alike(monkeypatch: pyt
     for policy in ("planned-fcfs", "planned-sjf", "planned-ljf", "dynp-bounds", "conservative"):
         alike = plan(workload, CORES, policy)
         with monkeypatch.context() as patch:
-            patch.setattr(Prepared, "alike", lambda prepared: prepared.single)
+            patch.setattr(Prepared, "alike", lambda prepared: prepared.own_numbers)
             alone = plan(replace(workload), CORES, policy)
         assert alike.schedule.start.tolist() == alone.schedule.start.tolist()
         assert alike.cases.tolist() == alone.cases.tolist()

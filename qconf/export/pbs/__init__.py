@@ -26,7 +26,7 @@ class PbsExporter(Exporter):
 
     target = "pbs"
     name = "PBS"
-    source = "output of qmgr -c 'print server', or of qstat -Bf and qstat -Qf in one file"
+    source, also = "output of qmgr -c 'print server'", ", or of qstat -Bf and qstat -Qf in one file"
     current_for_rollback = True
 
     current: Server | None = option(  # noqa: RUF009 - a field

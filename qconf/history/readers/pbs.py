@@ -219,7 +219,8 @@ class _Log:
         starts = [match.start() for match in RECORD.finditer(text)]
         for begin, end in pairwise(sorted({0, *starts, len(text)})):
             torn = "torn line" if end < len(text) else "" if text.endswith("\n") else "torn last line"
-            self._add_record(text[begin:end], torn, path, file, line)
+            if text[begin:end].strip():
+                self._add_record(text[begin:end], torn, path, file, line)
 
     def _add_record(self, text: str, torn: str, path: str, file: int, line: int) -> None:
         match = RECORD.match(text)

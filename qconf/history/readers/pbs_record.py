@@ -18,7 +18,7 @@ from qconf.config import parse_duration
 from qconf.history.records import UNKNOWN
 from qconf.history.torque import OF_NODES, REQUEST
 
-RECORD = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);([A-Za-z]{1,2});([^;\s]*);")
+RECORD = re.compile(r"([0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2});([A-Za-z]{1,2});([^;\s]*);")
 _WHOSE = (" user=", " group=", " account=", " project=", " queue=")
 _QUEUED = (*_WHOSE, " ctime=", " Resource_List.qos=")
 _RUN = (*_WHOSE, " ctime=", " start=", " Resource_List.ncpus=", " Resource_List.qos=")
