@@ -44,3 +44,9 @@ class InputError(QconfError):
         stop = "" if message.endswith("?") else "."
         end = "" if fix is None else f"{stop} {fix[0].upper()}{fix[1:]}{'' if fix.endswith('?') else '.'}"
         super().__init__(place + subject + message + end)
+
+
+def unreadable(path: str | Path, error: OSError) -> InputError:
+    """Return the error for a file that the system does not let us read."""
+    message = f"cannot be read: {error.strerror or error}"
+    return InputError(message, file=path, fix="check the path and its permissions")

@@ -38,7 +38,7 @@ PAGE = click.Path(path_type=Path, dir_okay=False)
     help="Earlier instants of the log that are predicted anew, to widen intervals until they hold.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the run times that are drawn.")
-@click.option("--timezone", default="UTC", show_default=True, help="Of times without an offset.")
+@click.option("--timezone", help="Of times without an offset.  [default: UTC]")
 @click.option("--workers", type=click.IntRange(1, 1024), default=2, show_default=True, help="Simulations at a time.")
 @click.option("--watch", type=Number(1, 86400), metavar="SECONDS", help="Read the folder again every so often.")
 @click.option("--html", "page", type=PAGE, help="Write a page with a Gantt chart, too.")
@@ -79,11 +79,16 @@ class Query:
     runs: int
     instants: int
     seed: int
-    timezone: str
+    timezone: str | None
     workers: int
     page: Path | None
     as_json: bool
     past: History | None = None
+
+    @property
+    def zone(self) -> str:
+        """The zone of the snapshot."""
+        return self.timezone or "UTC"
 
     def show(self) -> None:
         """Predict, then print or write the prediction."""
@@ -92,7 +97,7 @@ class Query:
             from qconf.report.prediction import render_prediction
             from qconf.text import write_whole
 
-            write_whole(self.page, render_prediction(found, self.timezone, loaded))
+            write_whole(self.page, render_prediction(found, self.zone, loaded))
         if self.as_json:
             import json
 
@@ -105,7 +110,7 @@ class Query:
 
         warn(found.ahead.warnings)
         to = console()
-        for each in tables(found, self.timezone, to.width, loaded):
+        for each in tables(found, self.zone, to.width, loaded):
             to.print(each)
         if self.page is not None:
             click.echo(str(self.page))
@@ -114,15 +119,14 @@ class Query:
         from qconf.prediction.results import predict
         from qconf.snapshot import read_snapshot
 
-        snapshot = read_snapshot(self.folder, self.timezone)
+        snapshot = read_snapshot(self.folder, self.zone)
         config = _config(self.folder, self.config_path, snapshot)
         extra = [_job(text, number, snapshot.now) for number, text in enumerate(self.what_if, start=1)]
         if self.history and self.past is None:
             from qconf.cli.source import Source
             from qconf.history import clean
 
-            zone = None if self.timezone == "UTC" else self.timezone  # else that of the configuration counts
-            self.past = clean(Source(self.history, site=config, timezone=zone).records(), config)
+            self.past = clean(Source(self.history, site=config, timezone=self.timezone).records(), config)
         more = {"seed": self.seed, "workers": self.workers}
         about = {"runs": self.runs, "instants": self.instants, **more}
         found = predict(snapshot, config, history=self.past, extra=extra, **about)

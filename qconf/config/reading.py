@@ -23,7 +23,7 @@ from qconf.config.policy import FORMS as POLICY_FORMS
 from qconf.config.problems import ConfigError, Problem, did_you_mean, dotted
 from qconf.config.site import SiteConfig
 from qconf.config.writing import dump
-from qconf.errors import InputError
+from qconf.errors import InputError, unreadable
 from qconf.inert import shorten
 
 #: Descriptions of allowed values that the model lacks, by key, or by part and key.
@@ -127,8 +127,7 @@ def load(path: str | Path, check_setting: CheckSetting | None = None) -> SiteCon
     except FileNotFoundError as error:
         raise InputError("there is no such file", file=path, fix="check the path") from error
     except OSError as error:
-        why, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
-        raise InputError(why, file=path, fix=fix) from error
+        raise unreadable(path, error) from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

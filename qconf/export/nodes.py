@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qconf.config import POOL_SUFFIX, SiteConfig
-from qconf.errors import ExportError, InputError
+from qconf.errors import ExportError, InputError, unreadable
 from qconf.export.rendering import checked_host
 from qconf.hosts import expand
 
@@ -121,8 +121,7 @@ def read_text(path: str | Path) -> str:
     try:
         raw = Path(path).read_bytes()
     except OSError as error:
-        why, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
-        raise InputError(why, file=path, fix=fix) from error
+        raise unreadable(path, error) from error
     encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     try:
         return raw.decode(encoding)

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
-from qconf.errors import InputError
+from qconf.errors import InputError, unreadable
 
 SAME_ROW = "the same row again: taken as another job"
 SAME_ID = "job_id that another job has, too: taken as different jobs"
@@ -82,8 +82,7 @@ class SourceInfo(NamedTuple):
             with Path(path).open("rb") as stream:
                 return cls(str(path), hashlib.file_digest(stream, "sha256").hexdigest())
         except OSError as error:
-            why = f"cannot be read: {error.strerror or error}"
-            raise InputError(why, file=path, fix="check the path and its permissions") from error
+            raise unreadable(path, error) from error
 
 
 class Drop(NamedTuple):
@@ -304,7 +303,9 @@ def without_repeats(records: Records) -> Records:
     table, changed = records.table, Counter(records.changed)
     drops: list[Drop] = []
     if len(records.sources) > 1:
-        again = table["file"] > table.groupby([*FIELDS], sort=False)["file"].transform("min")
+        again = table["file"] > table.groupby([*FIELDS], dropna=False, sort=False, observed=True)["file"].transform(
+            "min"
+        )
         for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
             drops.append(Drop(job, records.sources[number].path, line, "in an earlier file too"))
         table = table[~again].reset_index(drop=True)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from qconf.errors import InputError
 from qconf.history.records import UNKNOWN
 
+DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
 #: What programs write where there is no time.
 NO_TIME = {"", "-", "unknown", "none", "n/a", "na", "null", "(null)", r"\n", "0000-00-00 00:00:00", "0000-00-00"}
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}")

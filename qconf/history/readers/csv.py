@@ -34,7 +34,7 @@ from qconf.history.readers.delimited import Odd
 from qconf.history.readers.formats import open_table
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, job_table, stack
-from qconf.history.times import zone
+from qconf.history.times import DOUBLED, zone
 from qconf.inert import unguarded
 
 FORMS = {
@@ -62,7 +62,6 @@ NO_VALUE = (2**32 - 2, 2**32 - 1)
 TRES = {"1": "cpu", "2": "mem", "4": "node", "1001": "gres/gpu", "1002": "gres/gpu"}
 STEP = re.compile(r"(\d+(?:_\d+|\+\d+)?)\.(?:batch|extern|interactive|\d+)$")  #: id of a Slurm job's step
 SKIPPED = "in an hour that the clock skips: as if it had not moved"
-DOUBLED = "in an hour that comes twice: the reading that agrees with the other times, else the first"
 LOCAL = "without an offset, where others have one: local time"
 #: Fractions of the jobs that make a unit implausible, or plausible.
 MOST_OVER, FEWEST_OVER = 0.5, 0.05

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from qconf.history import times
 from qconf.history.chunks import UNREADABLE
 from qconf.history.needs import is_chunk
 from qconf.history.records import EARLIER, LIMITS, UNKNOWN, kinds
@@ -21,7 +22,7 @@ SUSPENDED = "run time: the time in which the job was suspended left out"
 RESIZED = "resized while running: of the cores it began with all the time"
 RESERVED = "ran in a reservation: simulated as if there were none"
 RETURNED = "moved into the pool: back in its queue"
-DOUBLED = "time in an hour that comes twice: the reading that agrees with the other times, else the first"
+DOUBLED = f"time {times.DOUBLED}"
 DELETED = "deleted before start"
 WAITING = {"pending", "requeued", "requeue_hold", "requeue_fed", "resv_del_hold", "special_exit"}
 ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signaling", "stage_out", "stopped"}

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from qconf.errors import InputError
+from qconf.errors import InputError, unreadable
 from qconf.history.records import Drop, Records, SourceInfo, drop_table
 
 BLOCK = 1 << 22  #: bytes that are read at a time
@@ -209,7 +209,6 @@ def _refuse_twins(found: Sequence[Source]) -> None:
                 continue
             twin = seen.setdefault(source.sha256, source)
         except OSError as error:
-            why, fix = f"cannot be read: {error.strerror or error}", "check the path and its permissions"
-            raise InputError(why, file=source.path, fix=fix) from error
+            raise unreadable(source.path, error) from error
         if twin is not source:
             raise InputError(f"has the same content as {twin.path}", file=source.path, fix="give each log once")

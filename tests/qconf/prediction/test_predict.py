@@ -207,17 +207,18 @@ def test_the_command(tmp_path):
     assert str(missing.exception) == "nowhere: cannot be read: No such file or directory. Give a folder."
 
 
-def test_the_history_is_read_as_the_configuration_says(tmp_path):
+@pytest.mark.parametrize(("zone", "submit"), [(None, 5), ("UTC", 3605)])  # an option that is given counts first
+def test_the_history_is_read_as_the_configuration_says(tmp_path, zone, submit):
     (tmp_path / "jobs.csv").write_text("job_id,cores,walltime,submit,start\na,1,60,0,\n")
     (tmp_path / "state.yaml").write_text("{now: 100, cores: 4}")
     (tmp_path / "log.tsv").write_text("nr,when,ran,most,width,where\n1,1970-01-01 01:00:05,20,1,2,all\n")
     names = "{job_id: nr, submit: when, runtime: ran, walltime: most, cores: width, queue: where}"
     how = f"history: {{columns: {names}, units: {{walltime: min}}, timezone: Europe/Berlin}}\n"
     (tmp_path / "site.yaml").write_text("machine: {cores: 4}\nqueues: [{name: all}]\n" + how)
-    query = Query(tmp_path, tmp_path / "site.yaml", (tmp_path / "log.tsv",), (), None, 7, 1, 0, 0, "UTC", 1, None, True)
+    query = Query(tmp_path, tmp_path / "site.yaml", (tmp_path / "log.tsv",), (), None, 7, 1, 0, 0, zone, 1, None, True)
     query.show()
     assert query.past is not None
-    assert query.past.jobs[["submit", "walltime"]].values.tolist() == [[5, 60]]
+    assert query.past.jobs[["submit", "walltime"]].values.tolist() == [[submit, 60]]
 
 
 def test_queues_that_the_configuration_lacks_and_clocks_apart():
