@@ -1,78 +1,40 @@
 """The configuration of a site, for all other packages: read, checked as a whole, changed safely, written."""
 
-from qconf.config.durations import format_clock, format_duration, parse_duration
-from qconf.config.models import (
-    KEPT,
-    POOL_SUFFIX,
-    SCALARS,
-    UNDIVIDED,
-    AccessConfig,
-    FairshareConfig,
-    FidelityConfig,
-    MachineConfig,
-    NodesConfig,
-    PoolConfig,
-    QOSConfig,
-    QueueConfig,
-    ShareConfig,
-    ShortpoolConfig,
-    Target,
-    ThrottleConfig,
-)
-from qconf.config.policy import POLICY
-from qconf.config.problems import ConfigError, Problem
-from qconf.config.reading import load, parse, with_changes
-from qconf.config.routing import (
-    CORE_LIMITS,
-    access_changes,
-    kept_off,
-    lost_job,
-    over_limit,
-    qos_of,
-    route,
-    throttled,
-    too_wide,
-)
-from qconf.config.site import SiteConfig
-from qconf.config.writing import dump, flow, written
-
-__all__ = [
-    "CORE_LIMITS",
-    "KEPT",
-    "POLICY",
-    "POOL_SUFFIX",
-    "SCALARS",
-    "UNDIVIDED",
-    "AccessConfig",
-    "ConfigError",
-    "FairshareConfig",
-    "FidelityConfig",
-    "MachineConfig",
-    "NodesConfig",
-    "PoolConfig",
-    "Problem",
-    "QOSConfig",
-    "QueueConfig",
-    "ShareConfig",
-    "ShortpoolConfig",
-    "SiteConfig",
-    "Target",
-    "ThrottleConfig",
-    "access_changes",
-    "dump",
-    "flow",
-    "format_clock",
-    "format_duration",
-    "kept_off",
-    "load",
-    "lost_job",
-    "over_limit",
-    "parse",
-    "parse_duration",
-    "qos_of",
-    "route",
-    "throttled",
-    "too_wide",
-    "with_changes",
-    "written",
-]
+from qconf.config.durations import format_clock as format_clock
+from qconf.config.durations import format_duration as format_duration
+from qconf.config.durations import parse_duration as parse_duration
+from qconf.config.models import KEPT as KEPT
+from qconf.config.models import POOL_SUFFIX as POOL_SUFFIX
+from qconf.config.models import SCALARS as SCALARS
+from qconf.config.models import UNDIVIDED as UNDIVIDED
+from qconf.config.models import AccessConfig as AccessConfig
+from qconf.config.models import FairshareConfig as FairshareConfig
+from qconf.config.models import FidelityConfig as FidelityConfig
+from qconf.config.models import MachineConfig as MachineConfig
+from qconf.config.models import NodesConfig as NodesConfig
+from qconf.config.models import PoolConfig as PoolConfig
+from qconf.config.models import QOSConfig as QOSConfig
+from qconf.config.models import QueueConfig as QueueConfig
+from qconf.config.models import ShareConfig as ShareConfig
+from qconf.config.models import ShortpoolConfig as ShortpoolConfig
+from qconf.config.models import Target as Target
+from qconf.config.models import ThrottleConfig as ThrottleConfig
+from qconf.config.policy import POLICY as POLICY
+from qconf.config.problems import ConfigError as ConfigError
+from qconf.config.problems import Problem as Problem
+from qconf.config.reading import load as load
+from qconf.config.reading import parse as parse
+from qconf.config.reading import with_changes as with_changes
+from qconf.config.routing import CORE_LIMITS as CORE_LIMITS
+from qconf.config.routing import access_changes as access_changes
+from qconf.config.routing import kept_off as kept_off
+from qconf.config.routing import lost_job as lost_job
+from qconf.config.routing import over_limit as over_limit
+from qconf.config.routing import qos_of as qos_of
+from qconf.config.routing import route as route
+from qconf.config.routing import throttled as throttled
+from qconf.config.routing import too_wide as too_wide
+from qconf.config.site import SiteConfig as SiteConfig
+from qconf.config.writing import dump as dump
+from qconf.config.writing import flow as flow
+from qconf.config.writing import written as written
