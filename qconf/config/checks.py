@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,8 +16,16 @@ from parsim.model.system import LIMITS, MOST_NODE_CORES, MOST_TIERS, ORDERS
 from parsim.model.throttles import RESOURCES, THROTTLES
 from parsim.model.workload import MAX_CORES
 from qconf.config.durations import format_duration
-from qconf.config.fixed import fixable_paths, matches
-from qconf.config.models import KEPT, Downtime, QueueConfig, ShortpoolConfig, SiteFields
+from qconf.config.models import (
+    KEPT,
+    SCALARS,
+    Downtime,
+    MachineConfig,
+    PoolConfig,
+    QueueConfig,
+    ShortpoolConfig,
+    SiteFields,
+)
 from qconf.config.problems import did_you_mean
 from qconf.config.routing import CORE_LIMITS, beside_shortpools, lost_job, shortpool_gaps
 from qconf.inert import shorten
@@ -533,3 +541,27 @@ def warnings(config: SiteFields) -> Iterator[Finding]:
         yield Finding("priority_calc_period", f"plays no part with order {shorten(config.order)}: no wait is in it")
     if config.mode == "hybrid" and config.order != "fcfs":
         yield Finding("order", "orders the partitions only: the pool goes by priority factor")
+
+
+def fixable_paths(names: Iterable[str]) -> list[str]:
+    """Return every path that `fixed` can name, given the names of the queues."""
+    return [
+        *SCALARS,
+        "shortpools",
+        "nodes",
+        *(f"machine.{field}" for field in MachineConfig.model_fields),
+        *(
+            f"queues.{name}.{field}"
+            for name in names
+            for field in QueueConfig.model_fields
+            if field != "partition_nodes"
+        ),
+        *(f"queues.{name}.max_run_resources" for name in names),
+        *(f"pool.{field}" for field in PoolConfig.model_fields),
+    ]
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Return whether a pattern of `fixed`, where ``*`` is any text, covers `path` or one of its parents."""
+    text = re.escape(pattern).replace(r"\*", ".*")
+    return re.fullmatch(rf"{text}(\..*)?", path, re.DOTALL) is not None

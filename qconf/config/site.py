@@ -17,8 +17,7 @@ from parsim.model.system import MOST_NODE_CORES, ORDERS, Pool, Queue, System
 from parsim.model.throttles import RESOURCES, THROTTLES, Throttle
 from parsim.model.workload import MAX_DURATION
 from qconf.config.billing import weights
-from qconf.config.checks import mistakes, warnings
-from qconf.config.fixed import fixable_paths, matches
+from qconf.config.checks import fixable_paths, matches, mistakes, warnings
 from qconf.config.models import KEPT, SCALARS, Downtime, QueueConfig, Settings, SiteFields
 from qconf.config.problems import ConfigError, Problem, dotted
 from qconf.config.routing import CORE_LIMITS

@@ -19,9 +19,7 @@ from parsim.model.throttles import Whose, whose
 from parsim.prepare.chunks import has_place
 from qconf.config import QueueConfig, SiteConfig, route, throttled, too_wide
 from qconf.errors import QconfError
-from qconf.evaluation.downtime import Outage, outages, windows
-from qconf.evaluation.hours import hourly
-from qconf.evaluation.shortpools import dedicated
+from qconf.evaluation.calendar import Outage, dedicated, hourly, outages, windows
 from qconf.history import History, binding_limits
 from qconf.history.chunks import with_kept_cores
 from qconf.history.records import MAX_TIME

@@ -16,10 +16,8 @@ from parsim.model.node_types import Request
 from parsim.model.workload import MAX_CORES, MAX_DURATION, Column
 from qconf.config import CORE_LIMITS, POOL_SUFFIX, SiteConfig, kept_off, over_limit, qos_of, route, throttled
 from qconf.errors import InputError
-from qconf.evaluation.downtime import outages
-from qconf.evaluation.downtime import windows as downtimes
-from qconf.evaluation.hours import hourly
-from qconf.evaluation.shortpools import dedicated
+from qconf.evaluation.calendar import dedicated, hourly, outages
+from qconf.evaluation.calendar import windows as downtimes
 from qconf.history.chunks import requests, taken, without_place, without_time
 from qconf.history.needs import followed, needed, wanted
 from qconf.history.times import zone

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from parsim import UNSTARTED, System, Workload, simulate
 from qconf.config import SiteConfig
+from qconf.evaluation.calendar import dedicated
 from qconf.evaluation.period import fitting
-from qconf.evaluation.shortpools import dedicated
 from qconf.history import History
 from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes

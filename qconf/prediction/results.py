@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qconf.config import SiteConfig
-from qconf.evaluation.shortpools import dedicated
+from qconf.evaluation.calendar import dedicated
 from qconf.history import History
 from qconf.prediction.present import Ahead, Gap, ahead, gaps
 from qconf.prediction.reasons import reasons

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsim import simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
-from qconf.evaluation.shortpools import dedicated
+from qconf.evaluation.calendar import dedicated
 from qconf.fidelity.grade import Grade
 from qconf.fidelity.verify import grade_of
 from qconf.history import History

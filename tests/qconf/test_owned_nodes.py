@@ -11,7 +11,7 @@ import pytest
 from parsim import State, System, Workload
 from qconf.config import ConfigError, load, parse
 from qconf.config.writing import dump
-from qconf.evaluation.downtime import outages, windows
+from qconf.evaluation.calendar import outages, windows
 from qconf.evaluation.evaluator import CachedEvaluator
 from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.period import Period, TrainingSet
