@@ -4,6 +4,7 @@ import json
 import math
 import re
 from dataclasses import replace
+from difflib import unified_diff
 
 import pytest
 
@@ -102,11 +103,18 @@ def test_nothing_that_was_given_becomes_markup(shown_too):
         assert given in shown
 
 
-@pytest.mark.parametrize("verdict", ["CHANGE", "KEEP"])
-def test_as_it_was_reviewed(verdict):
+def body(verdict):
     text = render(small.recommendation(verdict), {}, exported=export("PLAN.md"))
-    body = text[text.index("<body>") : text.index("<script>")]
-    check_snapshot(f"report-{verdict.lower()}.html", body)
+    return text[text.index("<body>") : text.index("<script>")]
+
+
+def test_a_change_is_as_it_was_reviewed():
+    check_snapshot("report-change.html", body("CHANGE"))
+
+
+def test_what_differs_where_nothing_is_to_be_changed_is_as_it_was_reviewed():
+    pages = (body(verdict).splitlines() for verdict in ("CHANGE", "KEEP"))
+    check_snapshot("report-keep.diff", "\n".join([*unified_diff(*pages, "CHANGE", "KEEP", n=1, lineterm=""), ""]))
 
 
 def test_dates_are_those_of_the_historys_zone():
