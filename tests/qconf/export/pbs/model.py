@@ -1,8 +1,8 @@
 """A small model of a PBS server: what it takes from qmgr, and what its `print server` prints.
 
-Written from samples of the real server and shares no code with the package, so that it can check it; which attributes
-and values a server takes, the linter says. Statements are split the way qmgr does: lines ending in a backslash are
-joined, `#` after white space starts a comment, `;` separates, quotes have no escape.
+Written from samples of the real server and shares no code with the package, so that it can check it; which values a
+server takes, a real one says (`tests/real_pbs`). Statements are split the way qmgr does: lines ending in a backslash
+are joined, `#` after white space starts a comment, `;` separates, quotes have no escape.
 """
 
 import re
@@ -13,6 +13,10 @@ LIMITS = {"max_run", "max_queued", "max_run_soft"}  # printed with a statement f
 
 class RefusedError(Exception):
     pass
+
+
+def is_route(attributes):
+    return attributes.get("queue_type", "").lower().startswith("r")
 
 
 def commands(text):
@@ -89,6 +93,11 @@ class PbsServer:
             if verb == "unset":
                 attributes.pop(key, None)
                 continue
+            needed = {"queue_type", "route_destinations"} if is_route(attributes) else {"queue_type"}
+            if key in ("enabled", "started") and not (self.printing or needed <= attributes.keys()):
+                raise RefusedError(f"15030 {command}")
+            if key == "default_queue" and value not in self.queues:
+                raise RefusedError(f"15018 {command}")
             if key in LISTS:
                 items = [item.strip() for item in value.split(",")]
                 attributes[key] = (attributes.get(key, []) if operator == "+=" else []) + items

@@ -5,7 +5,10 @@ from hypothesis import strategies as st
 from qconf.errors import InputError
 from qconf.export.pbs import qmgr
 from qconf.export.pbs.server import Server, destinations
+from tests.beside import SHARED
 from tests.qconf.export.pbs.model import RefusedError, commands
+
+VERDICTS = SHARED / "pbs" / "qmgr_verdicts.tsv"
 
 
 def test_parts_of_a_statement():
@@ -95,3 +98,10 @@ def test_encodings_of_a_saved_text(tmp_path, encoding):
 def test_what_a_terminal_shows_beside_the_statements_is_left_out():
     text = "[root@head ~]# qmgr\nMax open servers: 49\nQmgr: p s\n# a comment\ncreate queue short\nQmgr: quit\n"
     assert [(each.command, each.names, each.line) for each in qmgr.parse(text)] == [("create", ("short",), 5)]
+
+
+@pytest.mark.skipif(not VERDICTS.exists(), reason=f"{VERDICTS} is not here")
+def test_every_statement_that_a_real_server_took_is_one_statement():
+    rows = [line.split("\t") for line in VERDICTS.read_text(encoding="utf-8").splitlines()[1:]]
+    taken = [statement for code, statement, *_ in rows if code == "0"]
+    assert (len(rows), [len(qmgr.parse(each)) for each in taken]) == (130, [1] * len(taken))

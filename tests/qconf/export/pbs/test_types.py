@@ -311,6 +311,8 @@ def test_bound_queues_are_exported_come_back_and_are_written_once():
     server.load("create resource gpunode type = boolean, flag = h; create resource ngpus type = long, flag = nh")
     config = parse(SITE)
     files, again, queues = around(server, config)
+    made = [f"create resource q_{name} type=boolean, flag=h" for name in ("cpu", "gpu")]
+    assert [each for each in commands(files["queues.qmgr"]) if each.startswith("create resource")] == made
     assert commands(files["nodes.qmgr"]) == [
         "set node c1,c2,c3,c4,m1 resources_available.q_cpu = True",
         "set node g1,g2 resources_available.q_gpu = True",
