@@ -109,29 +109,36 @@ def test_times_are_read_as_slurm_does(text, seconds, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        *("", "PartitionName=a Nodes=x", NODES),
-        *(NODES + "PartitionName=a Nodes=ALL MaxTime=soon", NODES + "PartitionName=a Nodes=n[5-1]"),
-        NODES + "PartitionName=a Nodes=n[1-4, 6]",
-    ],
-)
-def test_what_is_refused(text, tmp_path):
-    with pytest.raises(InputError, match=r"slurm\.conf"):
-        slurm_read(tmp_path, text)
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
+        *((text, r"slurm\.conf: ") for text in ("", "PartitionName=a Nodes=x", NODES)),
+        *(
+            (f"{NODES}PartitionName=a {words}", r"slurm\.conf, line 4: ")
+            for words in ("Nodes=ALL MaxTime=soon", "Nodes=n[5-1]", "Nodes=n[1-4, 6]")
+        ),
         ("NodeName=a CPUs=x", r"slurm\.conf, line 1: CPUs of a = 'x': is no number"),
         ("NodeName=a Sockets=2 CoresPerSocket=", "CoresPerSocket of a = '': is no number"),
+        *(
+            (f"{NODES}NodeName={words} CPUs=8\nPartitionName=a Nodes=ALL", f"line 4: {message}")
+            for words, message in (
+                ("b RealMemory=64gb", "RealMemory = '64gb': is no whole number"),
+                ("b Weight=heavy", "Weight = 'heavy': is no whole number"),
+                ("n²", "NodeName = 'n²': is no name of a node"),
+                (f"n{'1' * 5000}", r"NodeName = 'n1+\.\.\.: is no name of a node"),
+            )
+        ),
+        *(
+            (f"{NODES}PartitionName=a Nodes=ALL {word}=1e3", rf"line 4: .*{word}=1e3 is no whole number")
+            for word in ("PriorityTier", "PriorityJobFactor", "MinNodes", "MaxNodes", "MaxCPUsPerNode")
+        ),
+        ("include nodes.conf", r"nodes\.conf is not there"),
+        ("NodeName=n[1-2] CPUs=2\ninclude partitions.conf", r"partitions\.conf is not there"),
         ("# nodes\nNodeName={{ name }} CPUs=4", "line 2: is a line of a template. Give the slurm.conf that it makes"),
         (NODES + "PartitionName=a Nodes=n[1-${most}]", "is a line of a template"),
         (NODES + "PartitionName=a Nodes=<name of the nodes>", "is a line of a template"),
     ],
 )
-def test_words_to_fill_in_are_named(text, message, tmp_path):
+def test_what_is_refused(text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         slurm_read(tmp_path, text)
 
@@ -428,12 +435,6 @@ def test_all_limits_of_an_export_come_back(mode, share, tmp_path):
     assert (found.config.queues, found.warnings) == (config.queues, ())
 
 
-def test_what_is_missing_is_said_where_nothing_is_left(tmp_path):
-    for text in ("include nodes.conf\n", "NodeName=n[1-2] CPUs=2\ninclude partitions.conf\n"):
-        with pytest.raises(InputError, match=r"\.conf is not there"):
-            slurm_read(tmp_path, text)
-
-
 def test_access_comes_back(tmp_path):
     text = "{machine: {cores: 8}, queues: [{name: a, access: {groups: [x, y], accounts: [-bad], hosts: [l1, l2]}}]}"
     config = parse(text)
@@ -465,12 +466,6 @@ def test_a_partition_whose_qos_lets_no_job_run_is_left_out(tmp_path):
     assert found.config.names == ("c",)
     assert "a: left out, its QOS drained lets no job run" in found.warnings
     assert "b: left out, its QOS slow lets no job run" in found.warnings
-
-
-@pytest.mark.parametrize("word", ["PriorityTier", "PriorityJobFactor", "MinNodes", "MaxNodes", "MaxCPUsPerNode"])
-def test_a_word_of_a_partition_that_is_no_number_is_named(word, tmp_path):
-    with pytest.raises(InputError, match=rf"slurm.conf, line 4: .*{word}=1e3 is no whole number"):
-        slurm_read(tmp_path, f"{NODES}PartitionName=a Nodes=ALL {word}=1e3\n")
 
 
 def test_a_priority_of_a_qos_that_is_no_number_is_named(tmp_path):

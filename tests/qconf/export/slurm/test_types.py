@@ -5,7 +5,7 @@ import re
 import pytest
 
 from qconf.config import dump, parse
-from qconf.errors import ExportError, InputError
+from qconf.errors import ExportError
 from qconf.evaluation.period import Period
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
@@ -175,20 +175,6 @@ def test_generic_resources(tmp_path, gres, gpus, resources, features, warning):
     first = found.config.nodes[0]
     assert (first.gpus, dict(first.resources), first.features) == (gpus, resources, features)
     assert found.warnings == ((warning,) if warning else ())
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("RealMemory=64gb", r"slurm.conf, line 2: RealMemory = '64gb': is no whole number"),
-        ("Weight=heavy", r"slurm.conf, line 2: Weight = 'heavy': is no whole number"),
-        ("CPUs=4\nNodeName=n²", r"slurm.conf, line 3: NodeName = 'n²': is no name of a node"),
-        (f"CPUs=4\nNodeName=n{'1' * 5000}", r"slurm.conf, line 3: NodeName = 'n1+\.\.\.: is no name of a node"),
-    ],
-)
-def test_what_is_refused_with_its_line(tmp_path, words, message):
-    with pytest.raises(InputError, match=message):
-        slurm_read(tmp_path, f"NodeName=a CPUs=8\nNodeName=b CPUs=8 {words}\nPartitionName=a Nodes=ALL\n")
 
 
 WORDS = "SchedulerParameters=bf_busy_nodes,bf_job_part_count_reserve=1\n"
