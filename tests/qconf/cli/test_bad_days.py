@@ -18,7 +18,7 @@ from qconf.errors import InputError, QconfError
 from qconf.recommend.checkpoint import FOLDER
 from qconf.recommend.lock import exclusive
 from tests.qconf.backtest import walking
-from tests.qconf.cli.commands import contents, invoke
+from tests.qconf.cli.commands import contents, interrupted, invoke
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = ("--strategies", "pp,dp-nlp", "--samples", "20", "--workers", "1")
@@ -200,12 +200,8 @@ def test_what_changes_while_a_run_goes_on_is_said_and_the_hash_is_that_of_what_w
 def test_what_changed_since_an_interrupted_run_is_named_and_its_work_kept(
     given: list[str], calm: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, named: str
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("qconf.backtest.walk_forward.averages", interrupted)
-        assert invoke(*given, "--out", tmp_path / "out").exit_code == 130
+    interrupted(monkeypatch, "qconf.backtest.walk_forward.averages")
+    assert invoke(*given, "--out", tmp_path / "out").exit_code == 130
     path = tmp_path / "in" / file
     text = path.read_text()
     path.write_text(text.replace("40}", "41}") if file == "site.yaml" else text[: text.rindex("1.")])

@@ -10,7 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from qconf.backtest.walk_forward import evaluate
 from qconf.errors import InputError
 from tests.qconf.backtest import walking
 from tests.qconf.cli import commands
@@ -63,17 +62,8 @@ def test_goes_on_only_from_what_was_trained_on_the_same_log(tmp_path: Path, monk
     logs = [walking.write(tmp_path / f"{name}.csv", walking.table(periods=1, first=i)) for i, name in enumerate(names)]
     (tmp_path / "site.yaml").write_text(walking.CONFIG)
     chosen = ["--config", tmp_path / "site.yaml", "--strategies", "pp", "--workers", 1, "--out", tmp_path / "out"]
-
-    done = iter([evaluate])
-
-    def interrupted(*given: object) -> object:
-        if (one := next(done, None)) is None:
-            raise KeyboardInterrupt
-        return one(*given)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("qconf.backtest.walk_forward.evaluate", interrupted)
+    commands.interrupted(monkeypatch, "qconf.backtest.walk_forward.evaluate", lambda calls: len(calls) == 2)
     invoke("--history", logs[0], "--history", logs[1], "--next", logs[2], *chosen)
-    monkeypatch.undo()
     assert list((tmp_path / "out" / ".unfinished").glob("*.json"))
     kept = {path: path.read_bytes() for path in (tmp_path / "out" / ".unfinished").iterdir()}
     with pytest.raises(InputError, match="another run was interrupted here, which differs in the period"):
@@ -90,4 +80,3 @@ def test_refuses_logs_that_overlap(logs: tuple[Path, Path, Path], tmp_path: Path
     with pytest.raises(InputError, match=r"january\.csv.*begins at"):
         invoke("--history", then, "--next", first, "--config", config, *QUICK, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    assert invoke("--history", first).exit_code == 2

@@ -95,20 +95,6 @@ def test_export_writes_nothing_when_it_refuses(site, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("given", [("--binding", "limits"), ("--route", "r"), ("--remove", "q")])
-def test_options_of_another_target_are_refused(site, given):
-    done = run("export", site, "--target", "slurm", *given)
-    assert done.exit_code == 2
-    assert f"{given[0]} is no option of --target slurm, but of pbs" in done.output
-
-
-def test_the_former_name_of_target_is_refused_with_the_new_one(site):
-    done = run("export", site, "--format", "slurm")
-    assert done.exit_code == 2
-    assert "No such option: --format" in done.output
-    assert "--target" in done.output
-
-
 @pytest.fixture
 def earlier(tmp_path):
     """A run directory of which only the record is there: as PBS takes it, as only a script can, and not at all."""
@@ -160,19 +146,6 @@ def test_export_of_an_unknown_strategy_writes_nothing(earlier, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("given", [[], ["--run", "r"], ["--strategy", "s"], ["c", "--run", "r", "--strategy", "s"]])
-def test_export_takes_a_configuration_or_a_run_and_its_strategy(given):
-    done = run("export", *given)
-    assert done.exit_code == 2
-    assert "Give CONFIG, or --run DIRECTORY and --strategy NAME." in done.output
-
-
-def test_the_directory_of_a_run_is_no_configuration_and_the_message_says_what_is(tmp_path):
-    done = CliRunner().invoke(qconf, ["export", str(tmp_path)])
-    assert done.exit_code == 2
-    assert f"give its config.yaml, or --run {tmp_path} --strategy NAME" in " ".join(done.output.split())
-
-
 def test_init_from_pbs_and_back(tmp_path):
     written("export", CRAY, "-o", tmp_path / "out")
     printed = tmp_path / "print_server.txt"
@@ -206,13 +179,6 @@ def test_init_takes_the_machine_from_a_history(tmp_path):
     history.write_text("; MaxProcs: 64\n1 0 0 10 4 -1 -1 4 60 -1 1 1 1 -1 1 -1 -1 -1\n")
     done = written("init", "--from-pbs", tmp_path / "print_server.txt", "--history", history)
     assert "cores: 64" in done.stdout
-
-
-@pytest.mark.parametrize(
-    "arguments", [[], ["--from-pbs", "a", "--from-slurm", "b"], ["--history", "h", "--nodes", "n"]]
-)
-def test_init_without_one_source_is_a_usage_error(arguments):
-    assert run("init", *arguments).exit_code == 2
 
 
 def test_downtimes_of_types_of_nodes(tmp_path):

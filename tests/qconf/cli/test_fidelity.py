@@ -95,20 +95,6 @@ def test_calibrate_writes_what_wrote_the_log(folder, tmp_path):
     assert before["found"]["total"]["agreement"] == 1.0 > before["given"]["total"]["agreement"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--window", "24h..2h"], "is not like 2h..24h"),
-        (["--window", "soon"], "is not like 2h..24h"),
-        (["--windows", "0"], "--windows"),
-    ],
-)
-def test_wrong_options_are_refused(folder, arguments, says):
-    result = invoke("fidelity", "--history", folder / "log.csv", *arguments)
-    assert result.exit_code == 2
-    assert says in result.output
-
-
 def test_a_part_that_is_none_and_a_log_without_starts_are_refused(folder, tmp_path):
     given = ["--config", folder / "site.yaml", "--history"]
     with pytest.raises(InputError, match="Choose among order"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -67,13 +68,51 @@ def test_a_traceback_is_for_those_who_ask_for_it(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
-    [("tnue", "No such command 'tnue', did you mean tune?"), ("xyz", "No such command 'xyz'.")],
+    ("words", "said"),
+    [
+        ("tnue", "No such command 'tnue', did you mean tune?"),
+        ("xyz", "No such command 'xyz'."),
+        ("inspect", "Missing a log: FILE, or --history FILE."),
+        ("policies", "Missing a log: FILE, or --history FILE."),
+        ("backtest", "Missing a log: FILE, or --history FILE."),
+        ("compare log", "Missing option '--next'"),
+        ("simulate log --load nan", "'nan' is no finite number"),
+        ("tune log --config c --target slurm --scheduler s", "--scheduler is no option of --target slurm, but of pbs"),
+        ("export c --target slurm --binding limits", "--binding is no option of --target slurm, but of pbs"),
+        ("export c --target slurm --route r", "--route is no option of --target slurm, but of pbs"),
+        ("export c --target slurm --remove q", "--remove is no option of --target slurm, but of pbs"),
+        ("export c --format slurm", "No such option: --format. It is --target now."),
+        ("export .", "give its config.yaml, or --run . --strategy NAME"),
+        *(
+            (f"export {words}", "Give CONFIG, or --run DIRECTORY and --strategy NAME.")
+            for words in ("", "--run r", "--strategy s", "c --run r --strategy s")
+        ),
+        ("init", "give one of --from-pbs, --from-slurm and --history"),
+        ("init --from-pbs a --from-slurm b", "give one of --from-pbs, --from-slurm and --history"),
+        ("init --history h --nodes n", "--nodes needs what the batch system holds"),
+        ("fidelity log --window 24h..2h", "is not like 2h..24h"),
+        ("fidelity log --window soon", "is not like 2h..24h"),
+        ("fidelity log --windows 0", "--windows"),
+        *((f"backtest log --weights '{text}'", "is not like 1,2,3") for text in ("", "1,-1", "nan", "1;2")),
+        ("backtest --histories a.csv,b.csv --config a.yaml", "--configs their machines"),
+        ("backtest --histories a.csv,b.csv c.csv", "leave FILE"),
+        ("backtest --histories a.csv,b.csv --configs a.yaml", "names 2 logs, --configs 1"),
+        ("backtest --histories a.csv,", "an empty name"),
+        ("backtest c.csv --configs a.yaml", "--configs goes with --histories"),
+        ("policies --shrink 0", "no number above 0"),
+        ("policies --shrink much", "no number above 0"),
+        ("policies --job-set set1", "--job-set is retired: `python -m studies.dynp --job-set`"),
+        ("policies --job-set=set1", "--job-set is retired"),
+        ("policies --sweep --json", "--sweep is retired: `python -m studies.dynp --sweep`"),
+        ("policies --grid", "--grid is retired"),
+        ("policies -o figures", "--out is retired"),
+        ("policies --seed 1", "--seed is retired"),
+    ],
 )
-def test_a_mistyped_command_names_the_one_that_is_near(given: str, said: str) -> None:
-    done = CliRunner().invoke(qconf, [given])
+def test_wrong_usage_is_named(words: str, said: str) -> None:
+    done = CliRunner().invoke(qconf, shlex.split(words))
     assert done.exit_code == 2
-    assert said in done.output
+    assert said in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -62,25 +62,5 @@ def test_the_document_does_not_depend_on_the_workers(log: Path) -> None:
     assert document["disciplines"][-1]["starts"].keys() == {"fcfs", "sjf", "ljf"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Missing a log: FILE, or --history FILE"),
-        (["--shrink", "0"], "no number above 0"),
-        (["--shrink", "much"], "no number above 0"),
-        (["--job-set", "set1"], "--job-set is retired: `python -m studies.dynp --job-set`"),
-        (["--job-set=set1"], "--job-set is retired"),
-        (["--sweep", "--json"], "--sweep is retired: `python -m studies.dynp --sweep`"),
-        (["--grid"], "--grid is retired"),
-        (["-o", "figures"], "--out is retired"),
-        (["--seed", "1"], "--seed is retired"),
-    ],
-)
-def test_wrong_usage_is_named(arguments: list[str], message: str) -> None:
-    result = CliRunner().invoke(command, arguments)
-    assert result.exit_code == 2
-    assert message in result.output
-
-
 def test_retired_options_are_not_in_the_help() -> None:
     assert "--sweep" not in run("--help")

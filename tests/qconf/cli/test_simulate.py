@@ -95,10 +95,6 @@ def test_a_queue_named_all_is_shown_apart_from_the_total(run):
     assert [line.split("  ")[0] for line in lines[-2:]] == ["all", "all (queue)"]
 
 
-def test_a_load_that_is_no_number_is_a_wrong_use(run):
-    assert "'nan' is no finite number" in run(SHARED, "--load", "nan", code=2).err
-
-
 def test_json_is_one_document_without_nan(run):
     text = run(SHARED.replace("{name: b}", "{name: b}\n  - {name: empty, cores: [8, 8]}"), "--json").out
     result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 from click.testing import Result
 
-from qconf.backtest.walk_forward import evaluate
 from qconf.errors import InputError
 from tests.qconf.backtest import walking
 from tests.qconf.cli import commands
-from tests.qconf.cli.commands import contents
+from tests.qconf.cli.commands import contents, interrupted
 
 QUICK = ["--samples", "20", "--period", "10d", "--strategies", "lxf-easy,pp,dp-nlp"]
 
@@ -89,16 +88,8 @@ def test_one_table_across_the_sites(run) -> None:
 
 
 def test_goes_on_after_an_interrupt(run, folder, tmp_path, monkeypatch) -> None:
-    left = iter(range(12))
-
-    def interrupted(*given: object) -> object:
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-        return evaluate(*given)
-
-    with monkeypatch.context() as patched:
-        patched.setattr("qconf.backtest.walk_forward.evaluate", interrupted)
-        stopped = invoke(*sites(folder), "--out", tmp_path / "out", "--workers", 1)
+    interrupted(monkeypatch, "qconf.backtest.walk_forward.evaluate", lambda calls: len(calls) == 13)
+    stopped = invoke(*sites(folder), "--out", tmp_path / "out", "--workers", 1)
     assert stopped.exit_code == 130
     assert "--resume goes on from what was finished" in stopped.stderr
     assert not (tmp_path / "out" / "sites.csv").exists()
@@ -112,22 +103,6 @@ def test_prints_the_record_and_writes_the_same_with_one_worker(run, folder, tmp_
     found = invoke(*sites(folder), "--out", tmp_path / "out", "--json", "--workers", 1)
     assert json.loads(found.stdout) == json.loads((tmp_path / "out" / "sites.json").read_text())
     assert contents(tmp_path / "out") == contents(run[0])
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--histories", "a.csv,b.csv", "--config", "a.yaml"], "--configs their machines"),
-        (["--histories", "a.csv,b.csv", "c.csv"], "leave FILE"),
-        (["--histories", "a.csv,b.csv", "--configs", "a.yaml"], "names 2 logs, --configs 1"),
-        (["--histories", "a.csv,"], "an empty name"),
-        (["c.csv", "--configs", "a.yaml"], "--configs goes with --histories"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(words, message) -> None:
-    found = invoke(*words)
-    assert found.exit_code == 2
-    assert message in found.stderr
 
 
 def test_two_sites_of_one_name_are_refused(folder, tmp_path) -> None:

@@ -97,17 +97,7 @@ def test_what_hybrid_and_mqb_did_can_be_followed(run: tuple[Path, Result]) -> No
 
 
 def test_resume_uses_what_was_finished(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from qconf.strategies import variants
-
-    calls: list[str] = []
-
-    def interrupted(name: str, *rest: object, **more: object) -> object:
-        calls.append(name)
-        if name == "exact" and calls.count("exact") == 1:
-            raise KeyboardInterrupt
-        return variants(name, *rest, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr("qconf.recommend.training.variants", interrupted)
+    calls = commands.interrupted(monkeypatch, "qconf.recommend.training.variants", lambda calls: calls[-1] == "exact")
     arguments = ["--history", small, "--config", CRAY, "--out", tmp_path / "out", *QUICK]
     arguments += ["--workers", 1, "--strategies", "pp,exact,auto"]
     stopped = invoke(*arguments)
@@ -198,12 +188,7 @@ def test_quiet_is_the_verdict_and_where_it_is_written(
 def test_what_was_read_is_printed_before_the_search(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import qconf.recommend
-
-    def stopped(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(qconf.recommend, "recommend", stopped)
+    commands.interrupted(monkeypatch, "qconf.recommend.recommend")
     result = invoke("--history", small, "--config", CRAY, "--out", tmp_path / "out")
     assert result.exit_code == 130
     assert " jobs from 2016-02-01 to 2016-02-29 on cray-xc40" in result.stdout
@@ -298,9 +283,6 @@ def test_the_export_goes_to_the_folder_of_the_target(small: Path, tmp_path: Path
     assert "slurm/ (see slurm/PLAN.md)" in longer.output
     assert (tmp_path / "out" / "slurm" / "partitions.conf").exists()
     assert not (tmp_path / "out" / "pbs").exists()
-    refused = invoke(*site, "--target", "slurm", "--scheduler", tmp_path / "sched_config")
-    assert refused.exit_code == 2
-    assert "--scheduler is no option of --target slurm, but of pbs" in refused.output
 
 
 @pytest.mark.parametrize("target", ["pbs", "slurm"])
