@@ -107,6 +107,7 @@ def test_a_disk_that_takes_no_more_is_said_and_the_run_goes_on_later(
         cwd=ROOT,
         check=False,
         preexec_fn=small_files(20_000),  # what is kept meanwhile is smaller, the report is not
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},  # Python would leave the beginnings of modules
     )
     assert done.returncode == 1
     assert done.stderr == (
