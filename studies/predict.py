@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from parsim import State, System, Workload, simulate
 from qconf.config import load
 from qconf.history import History, clean, read
-from qconf.prediction.calibration import Calibration
+from qconf.prediction.replays import Calibration
 from qconf.prediction.runtimes import RunTimes
 from qconf.prediction.starts import DAY, DAYS, Present, interval, likely_starts, plan
 from studies.output import ROOT, TRACES

@@ -10,8 +10,7 @@ import numpy as np
 from parsim import explain
 from qconf.config import SiteConfig, format_duration
 from qconf.fidelity.errors import MINUTE, Starts
-from qconf.fidelity.log import HELD, Timeline
-from qconf.fidelity.windows import LogWindow, Mask, Recorded
+from qconf.fidelity.windows import HELD, LogWindow, Mask, Recorded, Timeline
 from qconf.history import History
 
 QUIET = 3600  #: seconds without any start that look like a downtime

@@ -11,8 +11,7 @@ import numpy as np
 from parsim.model.system import ORDERS
 from qconf.config import QueueConfig, SiteConfig, format_duration
 from qconf.config.models import Downtime, ThrottleConfig
-from qconf.fidelity.log import Timeline
-from qconf.fidelity.windows import LogWindow, Recorded
+from qconf.fidelity.windows import LogWindow, Recorded, Timeline
 from qconf.history import History
 from qconf.history.times import zone
 

@@ -13,8 +13,7 @@ from qconf.config import SiteConfig, format_clock
 from qconf.fidelity.causes import Farthest, farthest
 from qconf.fidelity.errors import Errors, Figures, Starts, by_group, by_window
 from qconf.fidelity.grade import FEWEST, Grade, grade
-from qconf.fidelity.log import Timeline, held
-from qconf.fidelity.windows import LENGTHS, MOST, LogWindow, Recorded, cut, spans
+from qconf.fidelity.windows import LENGTHS, MOST, LogWindow, Recorded, Timeline, cut, held, spans
 from qconf.history import History
 from qconf.history.times import zone
 
@@ -56,17 +55,9 @@ class Verification:
 
     def document(self) -> dict[str, Any]:
         """Return the verification as JSON values."""
-        return {
-            "grade": None if self.grade is None else asdict(self.grade),
-            "total": asdict(self.total),
-            "held": self.held,
-            "without_held": asdict(self.without_held),
-            "windows": [asdict(each) for each in self.windows],
-            "groups": [asdict(each) for each in self.groups],
-            "farthest": [asdict(each) for each in self.farthest],
-            "warnings": list(self.warnings),
-            "config": self.config.model_dump(mode="json"),
-        }
+        found = asdict(self) | {"config": self.config.model_dump(mode="json")}
+        del found["timezone"]
+        return found
 
     @property
     def verification(self) -> Verification:

@@ -1,4 +1,4 @@
-"""Windows of a log: the jobs running and waiting at the begin, and the submissions up to the end.
+"""Windows of a log: the jobs running and waiting at the begin, and the submissions up to the end; and its idle cores.
 
 As in Karbach's verification of JuFo (section 6), run times are exact and submissions known: only the scheduler differs.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,6 @@ from parsim import UNSTARTED, Schedule, State, Workload, simulate
 from qconf.config import SiteConfig
 from qconf.errors import InputError
 from qconf.evaluation.period import Period, fitting
-from qconf.fidelity.log import Timeline, held
 from qconf.history import History
 from qconf.history.records import MAX_TIME
 
@@ -29,6 +29,7 @@ LEAD = 3 * DAY  #: left out after the first submission, while jobs run that the 
 LEAD_SHARE = 10  #: at most the log divided by this is left out
 LENGTHS = (2 * 3600, 24 * 3600)  #: seconds, the shortest and the longest window
 MOST = 60  #: windows, by default
+HELD = 3600  #: seconds; a job that waits so long after it first fits was held by something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,80 @@ class Recorded:
     def left(self) -> Column:
         """When each job left the queue, to run or deleted, shape (n,)."""
         return np.minimum(self.start, self.gone)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Idle cores over time, by the recorded starts and ends."""
+
+    instants: Column  #: ascending, shape (m,)
+    idle: Column  #: idle cores from each instant to the next
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> Timeline:
+        """Count the cores of the running jobs at each start and end."""
+        w = recorded.period.workload
+        ran = recorded.began
+        start, cores = recorded.start[ran], w.cores[ran]
+        end = start + w.effective_runtime[ran]
+        instants, where = np.unique(np.concatenate((start, end)), return_inverse=True)
+        change = np.bincount(where, np.concatenate((cores, -cores)), instants.size)
+        return cls(instants, recorded.period.base.machine.cores - np.cumsum(change).astype(np.int64))
+
+    @cached_property
+    def _least(self) -> list[NDArray[np.int32]]:
+        """Least idle cores over 1, 2, 4, ... intervals from each interval on."""
+        levels = [np.clip(self.idle, -(2**31), 2**31 - 1).astype(np.int32)]
+        while (half := 1 << (len(levels) - 1)) * 2 <= self.idle.size:
+            levels.append(np.minimum(levels[-1][:-half], levels[-1][half:]))
+        return levels
+
+    def least_between(self, begin: Column, end: Column) -> Column:
+        """Return the least idle cores from each begin to its end, elementwise; all within the log."""
+        first = np.maximum(np.searchsorted(self.instants, begin, side="right") - 1, 0)
+        last = np.maximum(np.searchsorted(self.instants, end, side="left"), first + 1)
+        level = np.frexp(last - first)[1] - 1
+        found = np.empty(first.size, dtype=np.int64)
+        for each in np.unique(level).tolist():
+            rows = np.flatnonzero(level == each)
+            table = self._least[each]
+            found[rows] = np.minimum(table[first[rows]], table[last[rows] - (1 << each)])
+        return found
+
+    def first_fit(self, cores: int, walltime: int, submit: int, start: int) -> int:
+        """Return the first instant from which idle cores sufficed for a job's whole walltime; -1 if there is none.
+
+        Only instants at least `HELD` seconds before the job's start count. After its start its own cores are not idle.
+        """
+        low, high = np.searchsorted(self.instants, (submit, start - HELD), side="right")
+        at = np.concatenate(([submit], self.instants[low:high]))
+        fits = self.least_between(at, np.minimum(at + walltime, start)) >= cores
+        return int(at[np.argmax(fits)]) if fits.any() else -1
+
+
+def held(recorded: Recorded, timeline: Timeline, rows: Column) -> Mask:
+    """Return the mask of the jobs among `rows` that something other than the scheduler held.
+
+    Such a job could have started on idle cores `HELD` seconds or more before its start. Between that instant and its
+    start, a job submitted later started that is at least as wide and as long: if backfilling let that one pass the head
+    job, it would have let this one. For a job deleted while it waited, the deletion counts as its start.
+    """
+    w, start, left = recorded.period.workload, recorded.start, recorded.left
+    found = np.zeros(len(w), dtype=np.bool_)
+    by_start = np.argsort(start, kind="stable")
+    starts = start[by_start]
+    for row in rows.tolist():
+        submit, begun, cores = int(w.submit[row]), int(left[row]), int(w.cores[row])
+        if begun - submit < HELD:
+            continue
+        fits = timeline.first_fit(cores, int(w.walltime[row]), submit, begun)
+        if fits < 0:
+            continue
+        low, high = np.searchsorted(starts, (fits, begun))
+        others = by_start[low:high]
+        as_hard = (w.cores[others] >= cores) & (w.walltime[others] >= w.walltime[row])
+        found[row] = bool((as_hard & (w.submit[others] > submit)).any())
+    return found
 
 
 @dataclass(frozen=True, eq=False)

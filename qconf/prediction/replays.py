@@ -1,4 +1,8 @@
-"""Replays: predictions for earlier instants of a log, compared with the starts that followed."""
+"""Replays: predictions for earlier instants of a log, and intervals that their errors calibrate.
+
+Normalised conformal prediction (Papadopoulos, Vovk and Gammerman, JAIR 40, 2011): the score of a start is its distance
+from the middle over the width of that half of the interval. Later instants weigh more, since users change.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,20 @@ from qconf.config import SiteConfig
 from qconf.evaluation.calendar import dedicated
 from qconf.evaluation.period import fitting
 from qconf.history import History
-from qconf.prediction.calibration import Calibration
 from qconf.prediction.runtimes import RunTimes
 from qconf.prediction.starts import DAY, DAYS, Present, interval, likely_starts
 
 Column = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 SPAN = 90 * DAY  #: the last part of a log, from which instants are drawn
 INSTANTS = 60
 RUNS = 40  #: most simulations at an instant; fewer for many jobs
 FEWEST_RUNS = 10
 WORK = 40_000  #: limit on jobs times simulations of an instant
+FEWEST = 50  #: least number of past predictions; with fewer, simulated intervals stay unchanged
+SLACK = 60.0  #: seconds added to each half of an interval, since some have no width
+HALF = 20.0  #: half-life of a prediction's weight, in later instants
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,44 @@ class Log:
         w = self.workload.take(rows)
         state = fitting(w, self.start[rows], now, cores)
         return Present(w, state, self.user[rows].tolist(), self.name[rows].tolist()), rows
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The factor by which both halves of intervals are widened, from past predictions."""
+
+    factor: float = 1.0
+    count: int = 0  #: number of past predictions; 0 if they are too few
+
+    @classmethod
+    def of(cls, level: float, now: Column, low: Floats, middle: Floats, high: Floats, true: Column) -> Calibration:
+        """Fit the factor to past predictions, made at the instants `now`, of starts that were then `true`.
+
+        Jobs that wait at one instant are late together, so few instants prove little: one more instant is assumed, with
+        every start outside its interval.
+        """
+        if true.size < FEWEST:
+            return cls()
+        _, instant = np.unique(now, return_inverse=True)
+        weights = 0.5 ** ((instant.max() - np.arange(instant.max() + 1)) / HALF)
+        instants = weights.sum() ** 2 / (weights**2).sum()
+        late, early = (true - middle) / (high - middle + SLACK), (middle - true) / (middle - low + SLACK)
+        part = (instants * level + 1) / (instants + 1)
+        return cls(quantile(np.maximum(late, early), weights[instant], part), true.size)
+
+    def widened(self, now: int, low: Floats, middle: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Return (low, high) of the widened intervals, none of which begins before `now`."""
+        if not self.count:
+            return low, high
+        below, above = self.factor * (middle - low + SLACK), self.factor * (high - middle + SLACK)
+        return np.maximum(now, middle - below), middle + above
+
+
+def quantile(values: Floats, weights: Floats, part: float) -> float:
+    """Return the smallest value at which the cumulated weight reaches `part` of the total."""
+    order = np.argsort(values, kind="stable")
+    up_to = np.cumsum(weights[order])
+    return float(values[order][min(int(np.searchsorted(up_to, part * up_to[-1])), values.size - 1)])
 
 
 def replay(

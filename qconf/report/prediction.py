@@ -49,9 +49,7 @@ class Loaded:
         """Return the result as JSON values."""
         promised = self.promise.gain
         return {
-            "run": self.promise.run,
-            "title": self.promise.title,
-            "objective": self.promise.objective,
+            **{name: getattr(self.promise, name) for name in ("run", "title", "objective")},
             "promised": None if promised is None else vars(promised),
             **self.found.document(),
         }

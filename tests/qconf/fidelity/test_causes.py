@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from parsim import Workload, simulate
-from qconf.fidelity.log import HELD, Timeline, held
 from qconf.fidelity.verify import verify
-from qconf.fidelity.windows import Recorded
+from qconf.fidelity.windows import HELD, Recorded, Timeline, held
 from tests.qconf.fidelity.logs import DAY, HOUR, history, later, site, workload
 
 

@@ -17,8 +17,8 @@ from qconf.cli.predict import Query
 from qconf.config import MachineConfig, QueueConfig, SiteConfig
 from qconf.errors import InputError
 from qconf.history import clean, read
-from qconf.prediction.calibration import Calibration
 from qconf.prediction.loading import loading
+from qconf.prediction.replays import Calibration
 from qconf.prediction.results import predict
 from qconf.prediction.runtimes import STEPS, RunTimes, correlated_uniforms, final_fractions, sample
 from qconf.report.figures.ahead import ahead_figures

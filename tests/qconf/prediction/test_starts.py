@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from parsim import State, System, Workload, simulate
-from qconf.prediction.calibration import FEWEST, Calibration, quantile
-from qconf.prediction.replays import Log, replay
+from qconf.prediction.replays import FEWEST, Calibration, Log, quantile, replay
 from qconf.prediction.runtimes import RunTimes
 from qconf.prediction.starts import DAY, Present, Sampler, coming, days_ahead, is_weekend, likely_starts, plan
 
