@@ -34,41 +34,21 @@ def _classes(name: str, order: str) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True)
 class Multifactor:
-    """A multifactor order: waiting time, and points by classes of jobs.
+    """A multifactor order: waiting time, and points by classes of jobs."""
 
-    Attributes
-    ----------
-    classes : tuple of (int, int)
-        Longest walltime of each class in seconds, whole minutes, and its points. Bounds rise and points fall; longer
-        jobs get none.
-    max_age : int
-        Longest waiting time that counts, seconds.
-    tiers : bool
-        Whether jobs of queues of higher priority go before all others.
-    sizes : tuple of (int, int)
-        Most cores of each class of sizes, and its points, as in `classes`.
-    weight : int
-        Points for a unit of a queue's priority.
-    fair_share : int
-        Points of a user without any use: ``PriorityWeightFairshare``.
-    qos : int
-        Points for a unit of a QOS's priority; times the greatest priority they are ``PriorityWeightQOS``.
-    tres : tuple of (str, int, int)
-        ``ncpus``, ``ngpus`` or ``mem``, the points of a job that requests the total, and this total:
-        ``PriorityWeightTRES``.
-    expected : tuple of (int, int)
-        Longest expected run time of each class in seconds, and its points, as in `classes`.
-    """
-
+    #: Longest walltime of each class in seconds, whole minutes, and its points. Bounds rise and points fall; longer
+    #: jobs get none.
     classes: tuple[tuple[int, int], ...] = ()
-    max_age: int = MAX_AGE
-    tiers: bool = False
-    sizes: tuple[tuple[int, int], ...] = ()
-    weight: int = 0
-    fair_share: int = 0
-    qos: int = 0
+    max_age: int = MAX_AGE  #: longest waiting time that counts, seconds
+    tiers: bool = False  #: whether jobs of queues of higher priority go before all others
+    sizes: tuple[tuple[int, int], ...] = ()  #: most cores of each class of sizes, and its points, as in `classes`
+    weight: int = 0  #: points for a unit of a queue's priority
+    fair_share: int = 0  #: points of a user without any use: ``PriorityWeightFairshare``
+    qos: int = 0  #: points for a unit of a QOS's priority; times the greatest priority they are ``PriorityWeightQOS``
+    #: ``ncpus``, ``ngpus`` or ``mem``, the points of a job that requests the total, and this total:
+    #: ``PriorityWeightTRES``.
     tres: tuple[tuple[str, int, int], ...] = ()
-    expected: tuple[tuple[int, int], ...] = ()
+    expected: tuple[tuple[int, int], ...] = ()  #: longest expected run time of each class, seconds, and its points
 
     @property
     def bonus(self) -> int:

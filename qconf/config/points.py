@@ -55,7 +55,7 @@ def points_of(order: str) -> Mapping[str, float] | None:
 
 def _add(node: ast.expr, factor: float, found: dict[str, float]) -> None:
     """Add the points of a term, times a factor; ValueError if it is not a sum of points."""
-    if (constant := _number(node)) is not None:
+    if (constant := number(node)) is not None:
         found[""] = found.get("", 0.0) + factor * constant
         return
     match node:
@@ -64,23 +64,23 @@ def _add(node: ast.expr, factor: float, found: dict[str, float]) -> None:
             _add(right, -factor if isinstance(sign, ast.Sub) else factor, found)
         case ast.UnaryOp(ast.USub(), inner):
             _add(inner, -factor, found)
-        case ast.BinOp(number, ast.Mult(), inner) if (times := _number(number)) is not None:
+        case ast.BinOp(left, ast.Mult(), inner) if (times := number(left)) is not None:
             _add(inner, factor * times, found)
-        case ast.BinOp(inner, ast.Mult(), number) if (times := _number(number)) is not None:
+        case ast.BinOp(inner, ast.Mult(), right) if (times := number(right)) is not None:
             _add(inner, factor * times, found)
-        case ast.BinOp(inner, ast.Div(), number) if times := _number(number):
+        case ast.BinOp(inner, ast.Div(), right) if times := number(right):
             _add(inner, factor / times, found)
         case ast.Name(name) if name in NAMES:
             found[name] = found.get(name, 0.0) + factor
-        case ast.IfExp(ast.Compare(ast.Name("eligible_time"), [ast.GtE()]), number, ast.Constant(0)) if (
-            times := _number(number)
+        case ast.IfExp(ast.Compare(ast.Name("eligible_time"), [ast.GtE()]), points, ast.Constant(0)) if times := number(
+            points
         ):
             found[STARVING] = found.get(STARVING, 0.0) + factor * times
         case _:
             raise ValueError("no sum of points")
 
 
-def _number(node: ast.expr) -> float | None:
+def number(node: ast.expr) -> float | None:
     """Return the value of a literal number; None for anything else."""
     try:
         return float(ast.literal_eval(node))

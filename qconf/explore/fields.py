@@ -28,6 +28,7 @@ from qconf.config import (
 from qconf.config.checks import NO_POOL
 from qconf.config.maui import FACTORS
 from qconf.config.models import DURATIONS
+from qconf.config.points import number
 from qconf.report.formulas import order_in_words
 
 _MODES = ("shared", "partitioned", "hybrid")
@@ -239,24 +240,18 @@ def terms(order: str) -> list[tuple[float, str]]:
 
 
 def _terms(node: ast.expr, points: float) -> Iterator[tuple[float, str]]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        yield from _terms(node.left, points)
-        yield from _terms(node.right, points if isinstance(node.op, ast.Add) else -points)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        yield from _terms(node.operand, -points)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and (number := _number(node.left)) is not None:
-        yield points * number, ast.unparse(node.right)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and (number := _number(node.right)) is not None:
-        yield points * number, ast.unparse(node.left)
-    else:
-        yield points, ast.unparse(node)
-
-
-def _number(node: ast.expr) -> float | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        number = _number(node.operand)
-        return None if number is None else -number
-    return float(node.value) if isinstance(node, ast.Constant) and type(node.value) in (int, float) else None  # type: ignore[arg-type]
+    match node:
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, right):
+            yield from _terms(left, points)
+            yield from _terms(right, points if isinstance(sign, ast.Add) else -points)
+        case ast.UnaryOp(ast.USub(), inner):
+            yield from _terms(inner, -points)
+        case ast.BinOp(left, ast.Mult(), inner) if (times := number(left)) is not None:
+            yield points * times, ast.unparse(inner)
+        case ast.BinOp(inner, ast.Mult(), right) if (times := number(right)) is not None:
+            yield points * times, ast.unparse(inner)
+        case _:
+            yield points, ast.unparse(node)
 
 
 def formula(found: Sequence[tuple[float, str]]) -> str:

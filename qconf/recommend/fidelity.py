@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -66,6 +67,9 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
     system = dedicated(config.system(), config.shortpools, history.span, history.epoch, history.timezone)
     schedule = simulate(jobs, system)
     real, simulated = (start - submit)[known], (schedule.start - submit)[known]
+    grade = None
+    with suppress(InputError):  # too short for a window
+        grade = grade_of(history, config, span)
     ranks = pd.DataFrame({"real": real, "simulated": simulated}).corr("spearman").to_numpy()
     return Fidelity(
         jobs=int(known.sum()),
@@ -75,15 +79,8 @@ def fidelity(history: History, config: SiteConfig, span: tuple[int, int]) -> Fid
         median=float(np.median(simulated)),
         correlation=float(ranks[0, 1]),
         days=tuple(_days(history, config, known, real, simulated)),
-        grade=_grade(history, config, span),
+        grade=grade,
     )
-
-
-def _grade(history: History, config: SiteConfig, span: tuple[int, int]) -> Grade | None:
-    try:
-        return grade_of(history, config, span)
-    except InputError:  # too short for a window
-        return None
 
 
 def _days(

@@ -68,11 +68,7 @@ class Realised:
         promise, promised = self.promise, self.promise.gain
         waits = {"before": self.before, "after": self.after}
         return {
-            "sha256": promise.sha256,
-            "verdict": promise.verdict,
-            "winner": promise.winner,
-            "title": promise.title,
-            "objective": promise.objective,
+            **{name: getattr(promise, name) for name in ("sha256", "verdict", "winner", "title", "objective")},
             "span": dict(zip(_SPAN, promise.span, strict=True)),
             "promised": None if promised is None else vars(promised),
             "realised": self.gain,

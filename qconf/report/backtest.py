@@ -181,7 +181,7 @@ def cells(average: Average) -> list[str]:
     return [*out, mean("utilization_window")]
 
 
-#: Headings of the table of periods; each strategy is compared with fcfs-easy.
+#: Headings of `against` but its mean.
 PERIOD_HEADINGS = ("worse %", "best period", "worst period")
 
 
@@ -191,11 +191,6 @@ def against(average: Average, reference: str) -> list[str]:
         return [ABSENT] * 4
     found = average.against[reference]
     return [_change(found.reduction), f"{100 * found.worse:.0f}", _period(found.best), _period(found.worst)]
-
-
-def period_cells(average: Average) -> list[str]:
-    """Return a strategy's row of the table of periods."""
-    return against(average, "fcfs-easy")[1:]
 
 
 def _ratio(value: float) -> str:

@@ -172,10 +172,9 @@ def _tune(
         files |= {f"{QUEUES}/config.yaml": dump(best.row.config, about_it)}
     of_rung = ("name", "variant", "title", "ineligible", "gain", "bootstrap")
     record = {
-        "verdict": result.verdict,
+        **{name: getattr(result, name) for name in ("verdict", "winner", "doubts", "robustness", "curves", "graded")},
         "reason": " ".join(filter(None, [f"{result.lead}.", result.reason])),
         "advice": found,
-        "winner": result.winner,
         "spans": {
             name: dict(zip(("jobs", "first_submit", "last_submit"), span, strict=True))
             for name, span in result.spans.items()
@@ -188,15 +187,11 @@ def _tune(
         "without_scripts": None if result.without_scripts is None else _record(result.without_scripts),
         "queues": queues,
         "impact": None if result.impact is None else result.impact.record(),
-        "doubts": result.doubts,
-        "robustness": result.robustness,
         "targets": {
             when: [asdict(each) | {"met": each.met} for each in results]
             for when, results in (("before", result.targets), ("after", result.targets_met))
         },
-        "curves": result.curves,
         "fidelity": result.near,
-        "graded": result.graded,
         "export": None if exported is None else exported.record(),
         "last": None if result.last is None else result.last.record(),
     }

@@ -135,7 +135,7 @@ def print_backtest(found: Backtest, *, verbose: bool) -> None:
     print_table(to, _averages(found, backtest.headings(), backtest.cells))
     if len(found.folds) > 1 and verbose:
         to.print()
-        print_table(to, _averages(found, backtest.PERIOD_HEADINGS, backtest.period_cells))
+        print_table(to, _averages(found, backtest.PERIOD_HEADINGS, lambda row: backtest.against(row, "fcfs-easy")[1:]))
     texts = backtest.sentences(found) if verbose else backtest.qualifications(found)
     for text in ("", *texts) if texts else ():
         print_text(to, text, "  ")

@@ -13,6 +13,7 @@ from parsim.model.workload import MAX_CORES, MAX_DURATION
 from qconf.config import FidelityConfig, PoolConfig, QueueConfig, ShortpoolConfig, SiteConfig, format_duration
 from qconf.config.models import DAYS
 from qconf.history.times import zone
+from qconf.text import grouped
 
 if TYPE_CHECKING:
     from parsim import Reason
@@ -230,10 +231,8 @@ def merged(texts: Iterable[str]) -> list[tuple[str, list[str]]]:
 
     ``raised to 0.34`` and ``raised to 0.41`` become ``raised to 0.34 ... 0.41``, the least and the greatest number.
     """
-    groups: dict[object, list[str]] = {}
-    for text in dict.fromkeys(texts):
-        groups.setdefault(tuple(_NUMBER.split(text)), []).append(text)
-    return [each for texts_alike in groups.values() for each in _merged_alike(texts_alike)]
+    alike = grouped((tuple(_NUMBER.split(text)), text) for text in texts)
+    return [each for texts_alike in alike.values() for each in _merged_alike(texts_alike)]
 
 
 #: A separate number, not one in a name such as ``small72``.
@@ -243,17 +242,12 @@ _NUMBER = re.compile(r"(?<![\w.-])[0-9]+(?:\.[0-9]+)?(?![\w-]|\.[0-9])")
 def _merged_alike(texts: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Merge texts that differ only in numbers, along the number that leaves the fewest texts."""
     numbers = {text: _NUMBER.findall(text) for text in texts}
-    count = len(numbers[texts[0]])
-
-    def along(place: int) -> list[list[str]]:
-        same: dict[object, list[str]] = {}
-        for text in texts:
-            same.setdefault((*numbers[text][:place], *numbers[text][place + 1 :]), []).append(text)
-        return list(same.values())
-
-    ways = [(place, along(place)) for place in range(count)]
-    place, together = min(ways, key=lambda way: len(way[1]), default=(0, [texts]))
-    for each in together:
+    ways = [
+        (place, grouped(((*found[:place], *found[place + 1 :]), text) for text, found in numbers.items()))
+        for place in range(len(numbers[texts[0]]))
+    ]
+    place, together = min(ways, key=lambda way: len(way[1]), default=(0, {(): texts}))
+    for each in together.values():
         if len(each) == 1:
             yield each[0], each
             continue
