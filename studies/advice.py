@@ -28,7 +28,7 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import Period
 from qconf.evaluation.score import TAILS, weights
 from qconf.history import History, clean, derive_config, read
-from qconf.history.periods import FEWEST
+from qconf.history.history import FEWEST
 from qconf.strategies.auto.estimator import COLUMNS, MONTH, PRIOR, Prior, posterior, ranked
 from qconf.strategies.auto.families import FAMILIES, AutoOptions, Member, usual_longest
 from qconf.strategies.auto.frame import Frame

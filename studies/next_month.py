@@ -21,7 +21,7 @@ from qconf.config import SiteConfig
 from qconf.evaluation.period import Period
 from qconf.evaluation.score import GRACE
 from qconf.history import History, clean, derive_config, read
-from qconf.history.periods import FEWEST
+from qconf.history.history import FEWEST
 from qconf.parallel import parallel_map
 from qconf.recommend import recommend
 from qconf.recommend.ladder import best_of

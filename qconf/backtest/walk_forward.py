@@ -23,7 +23,7 @@ from qconf.evaluation.feasibility import fixed_violations
 from qconf.evaluation.outcome import Outcome
 from qconf.evaluation.period import NotApplicableError, Period, TrainingSet, UnroutableError
 from qconf.history import History
-from qconf.history.periods import DAY, FEWEST, Window
+from qconf.history.history import DAY, FEWEST, Window
 from qconf.parallel import Shared, parallel_map
 from qconf.prediction.runtimes import with_estimates
 from qconf.recommend.checkpoint import Checkpoint, Failure

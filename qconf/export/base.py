@@ -53,12 +53,11 @@ class Derived:
         if config.nodes and shortpools:
             warnings.append("shortpools: left out, they name no types of nodes")
             shortpools = ()
-        found: dict[str, object] = {"downtime": downtime, "shortpools": shortpools}
-        if not (downtime or shortpools):
-            found = {}
-        elif config.has_tiers:
+        found: dict[str, object] = {}
+        if (downtime or shortpools) and config.has_tiers:
             warnings.append("downtime and shortpools: left out, queues of different tiers go without")
-            found = {}
+        elif downtime or shortpools:
+            found = {"downtime": downtime, "shortpools": shortpools}
         return Derived(config.replace(**found), tuple(warnings))
 
 

@@ -6,7 +6,7 @@ the amounts that each chunk takes of one node (memory in MiB), and the features 
 
 References
 ----------
-OpenPBS User's Guide, "Requesting Resources in Chunks"; Slurm, sacct, "ReqTRES".
+OpenPBS User's Guide, "Requesting Resources in Chunks"; Slurm, sacct, "ReqTRES"; sbatch, "--constraint".
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsim.model.node_types import Chunk, NodeType, Request, amounts, exclusively
 from parsim.model.state import Window
@@ -28,10 +28,7 @@ from parsim.prepare.chunks import fits
 from parsim.prepare.node_types import Demand
 from parsim.prepare.state import closed_nodes
 from qconf.config import KEPT, SiteConfig
-from qconf.config.routing import shortpool_gaps_of_types
-from qconf.history.features import read as wanted_features
-
-Column = NDArray[np.int64]
+from qconf.config.routing import Column, Mask, Texts, shortpool_gaps_of_types
 
 GPUS = re.compile(r"[:,]gpus=0*[1-9]")
 CHUNK = re.compile(r"chunk:(\d{1,9}):(\S+)")
@@ -165,8 +162,8 @@ def of_tres(tres: str, features: str = "") -> Request:
     """Read the TRES of a Slurm job, like ``cpu=32,mem=128G,node=2,gres/gpu=4``, as chunks, one for each node.
 
     A GPU of a type counts twice: as a GPU and as ``gpu:a100``, which `requests` looks up; so does any generic resource.
-    Remainders of an uneven division go to the first nodes, as do `features` (read by `qconf.history.features`) that
-    only some nodes need. Empty if the TRES name cores alone; raises ValueError if TRES or features cannot be read.
+    Remainders of an uneven division go to the first nodes, as do `features` (read by `wanted_features`) that only some
+    nodes need. Empty if the TRES name cores alone; raises ValueError if TRES or features cannot be read.
     """
     amounts: dict[str, int] = {}
     wanted = wanted_features(features)
@@ -239,7 +236,7 @@ def spread(cores: int, gpus: int, memory: int, features: Iterable[str]) -> Reque
     return (Chunk(count, cores // count, resources, frozenset(features)),)
 
 
-def requests(texts: NDArray[np.object_], cores: Column, config: SiteConfig) -> tuple[Column, list[Request]]:
+def requests(texts: Texts, cores: Column, config: SiteConfig) -> tuple[Column, list[Request]]:
     """Return each job's request of a site's nodes, as an index into the distinct requests, and these.
 
     Resources that no node has are ignored, as a batch system ignores what it does not schedule; features are kept.
@@ -355,7 +352,7 @@ def without_place(
     queue: Column,
     system: System,
     owned: Sequence[Sequence[NodeType]] | None = None,
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Mark jobs too large for the empty nodes of their queue, shape (n,); `owned` defaults to `system.owned_types`."""
     owned = system.owned_types if owned is None else owned
     kept = np.where(number < 0, -cores, number)
@@ -373,7 +370,7 @@ def without_place(
 
 def without_time(
     number: Column, of_jobs: list[Request], cores: Column, walltime: Column, queue: Column, config: SiteConfig
-) -> NDArray[np.bool_]:
+) -> Mask:
     """Mark jobs too long for the gaps between shortpools that also do not fit on the other nodes, shape (n,)."""
     out = np.zeros(cores.size, dtype=np.bool_)
     system = config.system()
@@ -385,3 +382,84 @@ def without_time(
         left = [[replace(each, nodes=each.nodes - next(lost)) for each in its] for its in owned]
         out |= (walltime > longest) & without_place(number, of_jobs, cores, queue, system, left)
     return out
+
+
+Clauses = frozenset[frozenset[str]]  #: a node has at least one feature of each clause
+
+_TOKEN = re.compile(r"\s*([&,|()\[\]*]|[\w.:@/+-]+)")
+MOST_CLAUSES = 16  #: clauses
+
+
+class Features(NamedTuple):
+    """Features that the nodes of a job must have."""
+
+    all: frozenset[str]  #: of every node
+    some: tuple[tuple[int, frozenset[str]], ...] = ()  #: of a number of nodes each
+
+
+class _Term(NamedTuple):
+    clauses: Clauses
+    counted: tuple[tuple[int, Clauses], ...] = ()
+
+
+def wanted_features(text: str) -> Features:
+    """Read the --constraint of a Slurm job: ``a100|v100``, ``(a100|h100)&nvme``, ``[rack1*2&rack2*1]``.
+
+    The result is a set of features that a node must all have; the feature ``a100|v100`` is satisfied by either (rule
+    "chunks on nodes"). Raises ValueError if it is malformed, or no condition on single nodes.
+    """
+    words, at = [], 0
+    while at < len(text.rstrip()):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"features {text[:60]!r}")
+        words.append(match[1])
+        at = match.end()
+    words.reverse()
+    term = _alternatives(words) if words else _Term(frozenset())
+    if words:
+        raise ValueError(f"features {text[:60]!r}")
+    return Features(_clauses(term.clauses), tuple((count, _clauses(clauses)) for count, clauses in term.counted))
+
+
+def _clauses(clauses: Clauses) -> frozenset[str]:
+    least = [each for each in clauses if not any(other < each for other in clauses)]
+    if len(least) > MOST_CLAUSES:
+        raise ValueError(f"features in more than {MOST_CLAUSES} alternatives")
+    return frozenset("|".join(sorted(each)) for each in least)
+
+
+def _alternatives(words: list[str]) -> _Term:
+    """Read an expression of operators, from left to right."""
+    term = _feature(words)
+    while words and words[-1] in ("&", ",", "|"):
+        operator, other = words.pop(), _feature(words)
+        if operator != "|":
+            term = _Term(term.clauses | other.clauses, (*term.counted, *other.counted))
+        elif term.counted or other.counted:
+            raise ValueError("numbers of nodes among alternatives of features")
+        else:
+            term = _Term(frozenset(one | two for one in term.clauses for two in other.clauses))
+        if len(term.clauses) > MOST_CLAUSES**2:
+            raise ValueError(f"features in more than {MOST_CLAUSES} alternatives")
+    return term
+
+
+def _feature(words: list[str]) -> _Term:
+    """Read a feature or a bracketed expression, with its number of nodes."""
+    word = words.pop() if words else ""
+    if word in ("(", "["):
+        term = _alternatives(words)
+        if not words or words.pop() != {"(": ")", "[": "]"}[word]:
+            raise ValueError("a bracket of features that is not closed")
+    elif not word or word in "&,|)]*":
+        raise ValueError("an operator of features without one")
+    else:
+        term = _Term(frozenset([frozenset([word])]))
+    if words and words[-1] == "*":
+        words.pop()
+        count = words.pop() if words else ""
+        if not re.fullmatch("[0-9]{1,6}", count) or term.counted or not int(count):
+            raise ValueError("no number of nodes after the * of a feature")
+        return _Term(frozenset(), ((int(count), term.clauses),))
+    return term

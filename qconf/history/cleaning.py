@@ -8,11 +8,11 @@ from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from parsim.model.node_types import Request
 from parsim.model.workload import MAX_DURATION, MAX_SPAN
 from qconf.config import SiteConfig, kept_off, over_limit, qos_of, route, throttled
+from qconf.config.routing import Column, Mask, Texts
 from qconf.errors import InputError
 from qconf.history import chunks
 from qconf.history.history import COLUMNS, History
@@ -31,9 +31,6 @@ TOO_LARGE = ("wider than", "fits no", "above ", "finds no time", "asks for more 
 
 #: Change that is counted for jobs that name a queue unknown to the configuration.
 UNKNOWN_QUEUE = "routed: named a queue that the configuration lacks"
-
-Column = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 def clean(records: Records, config: SiteConfig) -> History:
@@ -161,7 +158,9 @@ class _Cleaning:
                 never = throttled(self.config, queue.name, self.cores, self.walltime, names, taken)
                 self.drop(never & (self.queue == i), "above a limit of throttles", "cores", self.cores)
         self.drop_without_place()
-        never = self.alive & (self.without_time() if self.config.nodes else self.kept_off())
+        of_cores = not self.config.nodes
+        never = kept_off(self.config, self.cores, self.walltime, self.queue) if of_cores else self.without_time()
+        never = self.alive & never
         self.drop(never, "finds no time between those of a shortpool", "cores", self.cores)
         if never.any():
             self.excluded["shortpools"] = tuple(self.submit[never].tolist())
@@ -169,10 +168,7 @@ class _Cleaning:
             counts = np.array([dict(wanted(text)).get(name, 0) for text in self.table["needs"]], dtype=np.int64)
             self.drop(counts > most, f"asks for more licences than there are: {name}", "licences", counts)
 
-    def kept_off(self) -> NDArray[np.bool_]:
-        return kept_off(self.config, self.cores, self.walltime, self.queue)
-
-    def without_time(self) -> NDArray[np.bool_]:
+    def without_time(self) -> Mask:
         """Mark the jobs that shortpools never let start, on nodes of several types."""
         if not self.config.shortpools:
             return np.zeros(self.cores.size, dtype=np.bool_)
@@ -181,7 +177,7 @@ class _Cleaning:
         queue = np.maximum(self.queue, 0)
         return chunks.without_time(number, of_jobs, self.cores, self.walltime, queue, self.config)
 
-    def qos(self) -> NDArray[np.object_] | None:
+    def qos(self) -> Texts | None:
         """Return the name of each job's QOS; None where the configuration has none."""
         if not self.config.qos:
             return None

@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from qconf.config.routing import Column, Mask
 from qconf.errors import InputError
-from qconf.history.records import MAX_TIME, UNKNOWN
+from qconf.history.records import MAX_TIME, UNKNOWN, Values
 from qconf.history.times import NO_TIME, attempt, instant
 
 #: Value of ``--date-format`` for Unix seconds.
 EPOCH = "epoch"
 
-Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _DATES = (
     (re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}"), "%Y{0}%m{0}%d"),
@@ -342,7 +341,7 @@ def _month_first(form: str) -> str:
     return _EITHER.sub(r"%m\1%d\1%Y", form)
 
 
-def to_utc(local: NDArray[np.int64], where: tzinfo, *, second: bool = False) -> NDArray[np.int64]:
+def to_utc(local: Column, where: tzinfo, *, second: bool = False) -> Column:
     """Convert seconds of a zone's local clock to Unix seconds, as `instant` does; zones change at whole minutes.
 
     In a repeated hour, `second` selects the later reading.
@@ -352,5 +351,5 @@ def to_utc(local: NDArray[np.int64], where: tzinfo, *, second: bool = False) -> 
     minutes, position = np.unique(local // 60, return_inverse=True)
     clock = (datetime(1970, 1, 1, tzinfo=where, fold=int(second)) + timedelta(minutes=at) for at in minutes.tolist())
     offsets = [(moment.replace(fold=int(second)).utcoffset() or timedelta()).total_seconds() for moment in clock]
-    found: NDArray[np.int64] = local - np.array(offsets, dtype=np.int64)[position]
+    found: Column = local - np.array(offsets, dtype=np.int64)[position]
     return found

@@ -7,20 +7,37 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from parsim.model.workload import Workload
 from qconf.config import SiteConfig, qos_of
+from qconf.config.routing import Column, Mask
 from qconf.errors import InputError
 from qconf.history.chunks import requests, with_kept_cores
 from qconf.history.needs import needed
-from qconf.history.periods import FEWEST, Window, month_bounds, windows
 from qconf.history.records import FIELDS, MAX_TIME, SELDOM, TEXTS, TIMES, Log, job_table, shifted
 from qconf.history.times import zone
 from qconf.inert import guarded
+
+DAY = 86400
+FEWEST = 100  # jobs that a period needs for training or evaluation
+
+
+class Window(NamedTuple):
+    """A labelled period [start, end), seconds after the log's epoch."""
+
+    label: str
+    start: int
+    end: int
+
+
+def _next_month(label: str) -> str:
+    year, month = int(label[:4]), int(label[5:])
+    return f"{year + month // 12:04d}-{month % 12 + 1:02d}"
+
 
 COLUMNS = (*FIELDS, "row")
 QUOTE = '"'
@@ -89,12 +106,12 @@ class History(Log):
         group, known = _numbered(self.jobs["group"])
         return replace(jobs, group=group, group_names=known)
 
-    def qos(self, config: SiteConfig) -> NDArray[np.int64]:
+    def qos(self, config: SiteConfig) -> Column:
         """Return the index of each job's QOS in the configuration, -1 for none, shape (n,)."""
         names = (self.jobs[name].to_numpy(dtype=object) for name in ("qos", "user", "account", "group", "queue"))
         return pd.Index([qos.name for qos in config.qos]).get_indexer(pd.Index(qos_of(config, *names)))
 
-    def with_deleted(self) -> tuple[History, NDArray[np.bool_]]:
+    def with_deleted(self) -> tuple[History, Mask]:
         """Return the history with the jobs deleted while waiting merged in, and the mask of these, shape (n,)."""
         if self.deleted.empty:
             return self, np.zeros(len(self), dtype=np.bool_)
@@ -103,7 +120,7 @@ class History(Log):
         found = replace(self, jobs=jobs.iloc[order].reset_index(drop=True), read=self.read + len(self.deleted))
         return found, order >= len(self)
 
-    def groups(self, config: SiteConfig) -> NDArray[np.int64] | None:
+    def groups(self, config: SiteConfig) -> Column | None:
         """Return the index into `config.targets` of each job's group, -1 for none; None if no target has a group.
 
         A job belongs to the group that lists its user, else to the group without users that the log names for it.
@@ -175,7 +192,17 @@ class History(Log):
 
     def month(self, label: str) -> History:
         """Return the jobs submitted in a calendar month such as ``2016-02``; `InputError` if there is none."""
-        return self.between(*month_bounds(label, self.epoch, zone(self.timezone)))
+        return self.between(*self._bounds(label))
+
+    def _bounds(self, month: str) -> tuple[int, int]:
+        """Return the bounds [start, end) of a month, seconds after `epoch`; `InputError` if it is not YYYY-MM."""
+        if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", month) or month == "9999-12" or month < "0001-01":
+            raise InputError("no month", field="month", value=month, fix="write it like 2016-02")
+        first, second = (
+            int(datetime(int(text[:4]), int(text[5:]), 1, tzinfo=zone(self.timezone)).timestamp()) - self.epoch
+            for text in (month, _next_month(month))
+        )
+        return first, second
 
     def periods(self, kind: str) -> list[Window]:
         """Cut the history into calendar months (``month``) or days from the first submit (``30d``).
@@ -183,7 +210,23 @@ class History(Log):
         The first and the last may be only partly covered by jobs; months without a job are included. Raises
         `InputError` for any other `kind`.
         """
-        return windows(kind, *self.span, epoch=self.epoch, where=zone(self.timezone))
+        first, last = self.span
+        found: list[Window] = []
+        if kind == "month":
+            label = self.date(first)[:7]
+            while not found or found[-1].end <= last:
+                found.append(Window(label, *self._bounds(label)))
+                label = _next_month(label)
+            return found
+        days = re.fullmatch(r"([1-9]\d{0,4})d", kind)
+        if not days:
+            raise InputError("no such period", field="period", value=kind, fix="write month, or days such as 30d")
+        step = int(days.group(1)) * DAY
+        for start in range(first, last + 1, step):
+            date = self.date(start)
+            same = bool(found) and found[-1].label == date[:10]  # a day of 25 hours
+            found.append(Window(date[:16] if same else date[:10], start, start + step))
+        return found
 
     def months_before(self, second: int, fewest: int = FEWEST) -> list[History]:
         """Return the calendar months with at least `fewest` jobs that end by `second`, oldest first."""
@@ -195,7 +238,7 @@ class History(Log):
         return datetime.fromtimestamp(self.epoch + second, zone(self.timezone)).isoformat()
 
 
-def _numbered(column: pd.Series[str]) -> tuple[NDArray[np.int64], list[str]]:
+def _numbered(column: pd.Series[str]) -> tuple[Column, list[str]]:
     """Return each row's index into the sorted names, -1 for "", and these names."""
     codes, names = pd.factorize(column, sort=True)
     return (codes - 1, names[1:].tolist()) if len(names) and names[0] == "" else (codes, names.tolist())
@@ -214,7 +257,7 @@ def history_lines(table: pd.DataFrame, epoch: int, many: int = 20_000) -> Iterat
         yield "\n".join(map(",".join, zip(*cells, strict=True))) + "\n"
 
 
-def _numbers(values: NDArray[np.int64], shift: int) -> list[str]:
+def _numbers(values: Column, shift: int) -> list[str]:
     texts = [*map(str, (values + shift).tolist())]
     for row in np.flatnonzero(values < 0).tolist():
         texts[row] = ""

@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from parsim.metrics.bottleneck import bottleneck, first_places
 from parsim.model.node_types import GPUS
 from parsim.prepare.node_types import resources_of
 from qconf.config import SiteConfig
+from qconf.config.routing import Column, Mask
 from qconf.history.chunks import read as chunks_of
-from qconf.history.history import History
-from qconf.history.periods import DAY
+from qconf.history.history import DAY, History
+from qconf.history.records import Values
 
 HOUR = 3600
 ACCURACY = (10, 25, 50, 75, 90)
 KIND = "gpu:"  #: prefix of a feature or resource that is a kind of GPU
 ANY = "any"
 MOST_USERS = 5
-
-Floats = NDArray[np.float64]
 
 
 def overview(history: History, config: SiteConfig) -> dict[str, Any]:
@@ -58,7 +56,7 @@ def overview(history: History, config: SiteConfig) -> dict[str, Any]:
     } | ({} if gpus is None else {"gpus": gpus})
 
 
-def _queue(name: str, jobs: pd.DataFrame, area: NDArray[np.float64]) -> dict[str, Any]:
+def _queue(name: str, jobs: pd.DataFrame, area: Values) -> dict[str, Any]:
     mine = (jobs["queue"] == name).to_numpy()
     part = jobs.loc[mine, ["user", "cores", "runtime", "walltime"]]
     hours = float(area[mine].sum()) / HOUR
@@ -80,7 +78,7 @@ def users_of(jobs: pd.DataFrame) -> int:
     return int(jobs.loc[jobs["user"] != "", "user"].nunique())
 
 
-def spread(values: NDArray[np.int64]) -> dict[str, float] | None:
+def spread(values: Column) -> dict[str, float] | None:
     """Return min, median, p90 and max; None for an empty array."""
     if not values.size:
         return None
@@ -110,15 +108,14 @@ def of_gpus(history: History, config: SiteConfig) -> dict[str, Any] | None:
     jobs = history.jobs
     code, texts = pd.factorize(jobs["needs"])
     wanted = [chunks_of(text) for text in texts]
-    gpus = np.array([sum(chunk.count * chunk.amount(GPUS) for chunk in request) for request in wanted], dtype=np.int64)[
-        code
-    ]
+    each = [sum(chunk.count * chunk.amount(GPUS) for chunk in request) for request in wanted]
+    gpus = np.array(each, dtype=np.int64)[code]
     there = sum(each.count * each.gpus for each in config.nodes)
     if not gpus.any() and not there:
         return None
     hours = gpus * jobs["runtime"].to_numpy() / HOUR
     kind = np.array([_kind(request) for request in wanted], dtype=object)[code]
-    kinds: list[tuple[str, NDArray[np.int64], int | None]] = []  # type, GPUs of it per job, GPUs of it in total
+    kinds: list[tuple[str, Column, int | None]] = []  # type, GPUs of it per job, GPUs of it in total
     found: dict[str, Any] = {
         "jobs": int((gpus > 0).sum()),
         "gpu_hours": round(float(hours.sum()), 3),
@@ -166,13 +163,13 @@ def _kind(request: Any) -> str:  # noqa: ANN401 - a Request
     return ", ".join(named) or ANY
 
 
-def _users(jobs: pd.DataFrame, hours: Floats) -> list[str]:
+def _users(jobs: pd.DataFrame, hours: Values) -> list[str]:
     """Return the users with the most GPU-hours, at most `MOST_USERS`, largest first."""
     used = pd.Series(hours).groupby(jobs["user"].to_numpy()).sum().sort_values(ascending=False, kind="stable")
     return [str(name) for name, value in used.items() if value > 0 and name][:MOST_USERS]
 
 
-def _rows(of: list[tuple[str, NDArray[np.bool_], Floats]], hours: Floats) -> Iterator[dict[str, Any]]:
+def _rows(of: list[tuple[str, Mask, Values]], hours: Values) -> Iterator[dict[str, Any]]:
     for name, members, own in of:
         used = float(own[members].sum())
         share = round(used / max(float(hours.sum()), 1e-9), 6)

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from parsim.model.needs import Quota
+from qconf.config.routing import Column, Texts
 from qconf.history.chunks import CHUNK, PLACES, read
 
 AFTER = re.compile(r"after:(\S+)")
@@ -93,7 +93,7 @@ def wanted(text: str) -> Iterator[tuple[str, int]]:
         yield name, int(count)
 
 
-def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[NDArray[np.int64], list[Quota]]:
+def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[Column, list[Quota]]:
     """Return the pairs of `parsim.Workload.after`, shape (P, 2), and the quotas of the site's licences and of arrays.
 
     A dependency on a later job, or on one that is not among `jobs`, is ignored.
@@ -105,7 +105,7 @@ def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[NDArray[np.
     return _pairs(jobs["job_id"].tolist(), texts, rows), [*_licences(texts, rows, licences), *_arrays(texts, rows)]
 
 
-def _pairs(ids: list[str], texts: NDArray[np.object_], rows: list[int]) -> NDArray[np.int64]:
+def _pairs(ids: list[str], texts: Texts, rows: list[int]) -> Column:
     wanted = {other for row in rows for other in AFTER.findall(texts[row])}
     found: dict[str, list[int]] = {}
     for row, job in enumerate(ids) if wanted else ():
@@ -126,7 +126,7 @@ def _array(job: str) -> str:
     return re.sub(r"\[\d+\]", "[]", job) if "[" in job else re.sub(r"_\d+$", "", job)
 
 
-def _licences(texts: NDArray[np.object_], rows: list[int], licences: Mapping[str, int]) -> Iterator[Quota]:
+def _licences(texts: Texts, rows: list[int], licences: Mapping[str, int]) -> Iterator[Quota]:
     found: dict[str, dict[int, int]] = {}
     for row in rows if licences else ():
         for name, count in wanted(texts[row]):
@@ -137,7 +137,7 @@ def _licences(texts: NDArray[np.object_], rows: list[int], licences: Mapping[str
         yield Quota(f"licences {name}", licences[name], list(of), list(of.values()))
 
 
-def _arrays(texts: NDArray[np.object_], rows: list[int]) -> Iterator[Quota]:
+def _arrays(texts: Texts, rows: list[int]) -> Iterator[Quota]:
     members: dict[str, list[int]] = {}
     most: dict[str, int] = {}
     for row in rows:

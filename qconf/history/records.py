@@ -15,7 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
+from qconf.config.routing import Column, Mask, Texts
 from qconf.errors import InputError, unreadable
+
+Values = NDArray[np.float64]
 
 SAME_ROW = "the same row again: taken as another job"
 SAME_ID = "job_id that another job has, too: taken as different jobs"
@@ -200,7 +203,7 @@ class Coded:
     """A column of texts, stored as distinct texts and each row's index into them."""
 
     texts: Sequence[str]
-    codes: NDArray[np.int64]
+    codes: Column
 
     @classmethod
     def of(cls, column: pd.Series | NDArray[Any]) -> Coded:
@@ -208,23 +211,23 @@ class Coded:
         codes, found = pd.factorize(column)
         return cls([str(each) for each in found], codes)
 
-    def __getitem__(self, rows: NDArray[np.bool_]) -> Coded:
+    def __getitem__(self, rows: Mask) -> Coded:
         return Coded(self.texts, self.codes[rows])
 
     def read(self, how: Callable[[str], str]) -> Coded:
         """Apply `how` to each distinct text."""
         return Coded([how(text) for text in self.texts], self.codes)
 
-    def like(self, how: Callable[[str], object]) -> NDArray[np.bool_]:
+    def like(self, how: Callable[[str], object]) -> Mask:
         """Mark the rows whose text satisfies `how`."""
         return np.array([bool(how(text)) for text in self.texts], dtype=np.bool_)[self.codes]
 
-    def array(self) -> NDArray[np.object_]:
+    def array(self) -> Texts:
         """Return the text of each row, shape (n,)."""
         return np.array([*self.texts, ""], dtype=object)[self.codes]
 
 
-def kinds(*columns: NDArray[Any] | pd.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def kinds(*columns: NDArray[Any] | pd.Series) -> tuple[Column, Column]:
     """Group equal rows of some columns: return the first row of each group, and the group of each row."""
     of = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
@@ -303,16 +306,15 @@ def without_repeats(records: Records) -> Records:
     table, changed = records.table, Counter(records.changed)
     drops: list[Drop] = []
     if len(records.sources) > 1:
-        again = table["file"] > table.groupby([*FIELDS], dropna=False, sort=False, observed=True)["file"].transform(
-            "min"
-        )
+        same = table.groupby([*FIELDS], dropna=False, sort=False, observed=True)
+        again = table["file"] > same["file"].transform("min")
         for job, number, line in table.loc[again, ["job_id", "file", "line"]].itertuples(index=False):
             drops.append(Drop(job, records.sources[number].path, line, "in an earlier file too"))
         table = table[~again].reset_index(drop=True)
     codes, found = pd.factorize(table["job_id"])  # less memory than `duplicated`
     twice = table[np.bincount(codes, minlength=1)[codes] > 1] if len(found) < len(table) else table[:0]
-    same = twice.duplicated([*FIELDS])
-    for rows, what in ((same, SAME_ROW), (twice.duplicated("job_id") & ~same, SAME_ID)):
+    equal = twice.duplicated([*FIELDS])
+    for rows, what in ((equal, SAME_ROW), (twice.duplicated("job_id") & ~equal, SAME_ID)):
         changed.update({what: int(rows.sum())} if rows.any() else {})
     dropped = pd.concat([records.dropped, drop_table(drops)], ignore_index=True)
     return replace(records, table=table, dropped=dropped, changed=changed)

@@ -13,7 +13,7 @@ from qconf.evaluation.guard_rails import GuardRails, GuardValues
 from qconf.evaluation.impact import GROWTH, Group, Impact
 from qconf.evaluation.score import OBJECTIVE_TEXTS
 from qconf.history import History
-from qconf.history.periods import DAY
+from qconf.history.history import DAY
 from qconf.recommend.decide import gain_and_interval, percent
 from qconf.recommend.last import Gain
 from qconf.report.charts import Figure

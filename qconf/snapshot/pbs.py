@@ -13,9 +13,9 @@ from typing import Any
 
 from qconf.errors import InputError
 from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
+from qconf.history.closures import is_shortpool
 from qconf.history.needs import waits_for, words
 from qconf.history.readers.pbs_record import OWN, project
-from qconf.history.standing import is_shortpool
 from qconf.history.torque import is_in_form, requested, slots
 from qconf.snapshot.model import Closure, Job, Snapshot, indices
 

@@ -10,9 +10,9 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from qconf.history.chunks import UNREADABLE, of_tres, written
+from qconf.history.closures import is_shortpool, of_scontrol
 from qconf.history.needs import ENDED_SLURM, waits_for, words
-from qconf.history.readers.sacct_json import number
-from qconf.history.standing import is_shortpool
+from qconf.history.readers.sacct_columns import number
 from qconf.snapshot.model import Closure, Job, Snapshot, host_names, indices
 
 CLOSED = re.compile(r"DOWN|DRAIN|FAIL|MAINT|POWERED_DOWN|UNKNOWN|FUTURE")
@@ -125,9 +125,8 @@ def _jobs(job: dict[str, Any], now: int, reserved: set[str], warnings: Counter[s
 
 def _reservations(text: str, where: tzinfo, sizes: list[int], warnings: Counter[str]) -> list[Closure]:
     closures = []
-    for block in re.split(r"(?=ReservationName=)", text):
-        fields = dict(re.findall(r"(\w+)=(\S*)", block))
-        if "ReservationName" not in fields or is_shortpool(fields["ReservationName"]):
+    for fields in of_scontrol(text):
+        if is_shortpool(fields["ReservationName"]):
             continue
         try:
             begin, end = (

@@ -11,7 +11,7 @@ import pandas as pd
 from qconf.config import SiteConfig
 from qconf.evaluation.period import Period, TrainingSet
 from qconf.history import History
-from qconf.history.periods import DAY
+from qconf.history.history import DAY
 from qconf.recommend import Curve, curves
 from qconf.report.charts import number
 from qconf.report.columns import COLUMNS

@@ -18,7 +18,7 @@ from qconf.config import SiteConfig
 from qconf.config import load as load_config
 from qconf.errors import InputError
 from qconf.history import History, clean, read
-from qconf.history.periods import DAY, FEWEST
+from qconf.history.history import DAY, FEWEST
 from qconf.recommend import checkpoint
 from qconf.strategies import names
 from qconf.strategies.plain import undistinguished

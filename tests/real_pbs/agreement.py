@@ -25,7 +25,7 @@ from parsim import Workload
 from parsim.naive.node_types import has_alone
 from parsim.naive.simulator import Running, Simulation
 from qconf.export.nodes import POOL, Node
-from qconf.export.pbs.nodes import assign
+from qconf.export.pbs.types import assign
 from tests.real_pbs.disciplines import DISCIPLINES, Site
 from tests.real_pbs.recording import Cycle, Recording, home, read, record
 

@@ -5,8 +5,7 @@ import pytest
 from qconf.config import dump, parse
 from qconf.export.pbs import PbsExporter
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Scheduler, Server
 from tests.qconf.export.pbs.listings import Site
 from tests.qconf.export.pbs.test_identity import differences, edited, is_nothing
 from tests.real_pbs.test_exports import ACCESS, SITE, read_nodes_of

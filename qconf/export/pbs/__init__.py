@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from qconf.config import ShareConfig, SiteConfig
-    from qconf.export.pbs.scheduler import Scheduler
-    from qconf.export.pbs.server import Server
+    from qconf.export.pbs.server import Scheduler, Server
 
 Binding = Literal["qlist", "limits"]
 
@@ -30,10 +29,10 @@ class PbsExporter(Exporter):
     current_for_rollback = True
 
     current: Server | None = option(  # noqa: RUF009 - a field
-        "qmgr -c 'print server', to write what differs.", read=later("pbs.torque", "read_current"), metavar="FILE"
+        "qmgr -c 'print server', to write what differs.", read=later("pbs.server", "read_current"), metavar="FILE"
     )
     scheduler: Scheduler | None = option(  # noqa: RUF009 - a field
-        "The scheduler's settings: its sched_config.", read=later("pbs.scheduler", "Scheduler.read"), metavar="FILE"
+        "The scheduler's settings: its sched_config.", read=later("pbs.server", "Scheduler.read"), metavar="FILE"
     )
     binding: Binding = option(  # noqa: RUF009 - a field
         "Partitions by a resource of the nodes, or by limits of running cores, which reserve nothing.",

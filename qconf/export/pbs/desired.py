@@ -16,8 +16,7 @@ from qconf.export.pbs.differences import notes, sorting, unroutable
 from qconf.export.pbs.merging import TARGETS, merged, older
 from qconf.export.pbs.preemption import Preemption, preempted_queues, preemption
 from qconf.export.pbs.queues import MANAGED, OPEN, depth, execution, ranges
-from qconf.export.pbs.scheduler import Settings
-from qconf.export.pbs.server import ACCESS, Attributes, Server, destinations, is_true, is_type, seconds
+from qconf.export.pbs.server import ACCESS, Attributes, Server, Settings, destinations, is_true, is_type, seconds
 from qconf.export.priorities import are_several
 from qconf.export.rendering import check_queue
 from qconf.export.types import is_bound

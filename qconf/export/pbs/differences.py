@@ -11,8 +11,7 @@ from qconf.export import rendering
 from qconf.export.nodes import Node
 from qconf.export.pbs import qos
 from qconf.export.pbs.order import formula, present_formula
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Scheduler, Server
 from qconf.export.pbs.types import of_sharing
 from qconf.export.priorities import Priorities
 from qconf.hosts import expand

@@ -12,8 +12,7 @@ from parsim.model.formula import expression
 from qconf.config import FairshareConfig, ShareConfig, SiteConfig, format_clock
 from qconf.errors import ExportError, InputError
 from qconf.export.nodes import read_text
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import seconds
+from qconf.export.pbs.server import Scheduler, seconds
 
 ROOT, UNKNOWN = "root", "unknown"
 FIRST_ID = 10  #: first id in a resource_group; lower ones are reserved by PBS

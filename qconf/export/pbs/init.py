@@ -28,14 +28,11 @@ from qconf.export.pbs import throttles
 from qconf.export.pbs.differences import prime_time
 from qconf.export.pbs.fairshare import with_shares
 from qconf.export.pbs.merging import newer
-from qconf.export.pbs.nodes import read_kept
 from qconf.export.pbs.order import read_order
 from qconf.export.pbs.preemption import read_tiers
 from qconf.export.pbs.queues import ALL_TOP_JOBS, Reader, within
-from qconf.export.pbs.scheduler import TRUE, Scheduler
-from qconf.export.pbs.server import Server, seconds
-from qconf.export.pbs.torque import ABOUT, as_pbs, is_torque
-from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, usable
+from qconf.export.pbs.server import ABOUT, TRUE, Scheduler, Server, as_pbs, is_torque, seconds
+from qconf.export.pbs.types import bindings, has_alone, kinds, of_sharing, read_kept, usable
 from qconf.export.types import Types, alike, counts, differ, types
 from qconf.history import Records
 from qconf.history.records import most_at_once

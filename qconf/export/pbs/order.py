@@ -11,8 +11,7 @@ from parsim.model.formula import MOST_CHARACTERS
 from qconf.config import ConfigError, SiteConfig
 from qconf.errors import ExportError
 from qconf.export.pbs.fairshare import by_pbs
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server, priority_of
+from qconf.export.pbs.server import Scheduler, Server, priority_of
 from qconf.export.precision import MOST, Jobs, lost
 from qconf.export.priorities import Priorities, are_several
 

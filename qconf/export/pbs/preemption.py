@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 
 from qconf.config import QueueConfig, SiteConfig
 from qconf.export.pbs.merging import TARGETS
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Attributes, Server, priority_of
+from qconf.export.pbs.server import Attributes, Scheduler, Server, priority_of
 from qconf.export.priorities import HIGHEST, LOWEST, Priorities, as_present, scale
 from qconf.export.rendering import notes
 

@@ -9,15 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from parsim.model.workload import MAX_CORES, MAX_DURATION
-from qconf.config import (
-    POOL_SUFFIX,
-    AccessConfig,
-    NodesConfig,
-    QueueConfig,
-    SiteConfig,
-    ThrottleConfig,
-    format_clock,
-)
+from qconf.config import POOL_SUFFIX, AccessConfig, NodesConfig, QueueConfig, SiteConfig, ThrottleConfig, format_clock
 from qconf.export.nodes import Node
 from qconf.export.pbs import qos, throttles
 from qconf.export.pbs.differences import envelope, unroutable

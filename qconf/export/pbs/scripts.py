@@ -14,11 +14,11 @@ from qconf.export.base import Export
 from qconf.export.estimates import NO_LOG
 from qconf.export.only import only
 from qconf.export.pbs import beside, fairshare, throttles, types
-from qconf.export.pbs.changes import NOTHING, changes, ended
+from qconf.export.pbs.beside import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, of_nodes
 from qconf.export.pbs.merging import transition
-from qconf.export.pbs.nodes import KEPT_HOOK, kept, qlists, statements
 from qconf.export.pbs.server import Server, admission, is_true
+from qconf.export.pbs.types import KEPT_HOOK, kept, qlists, statements
 from qconf.export.rendering import comment_name, notes, render
 from qconf.export.rendering import plan as filled
 from qconf.export.types import with_own_types

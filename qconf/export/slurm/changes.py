@@ -12,9 +12,9 @@ from qconf.export.slurm import shortpools
 from qconf.export.slurm.conf import Conf, is_yes
 from qconf.export.slurm.desired import OF_QUEUES, STATEMENTS, Desired
 from qconf.export.slurm.merging import alike, merged, partitions_of, written
-from qconf.export.slurm.order import SHIPPED
-from qconf.export.slurm.partitions import written as line_of
 from qconf.export.slurm.queues import NEUTRAL, Line, qos_of
+from qconf.export.slurm.queues import written as line_of
+from qconf.export.slurm.settings import SHIPPED
 
 ORDER_KEPT = "PriorityWeightPartition"  #: useless if job_submit.lua changes no priorities
 

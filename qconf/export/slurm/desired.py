@@ -17,18 +17,7 @@ from qconf.errors import ExportError
 from qconf.export import hours, rendering
 from qconf.export.nodes import Node
 from qconf.export.rendering import check_queue
-from qconf.export.slurm import fairshare, qos, shortpools, throttles
-from qconf.export.slurm.partitions import becomes, partitions, preempted, preemption, refuse, rooms
-from qconf.export.slurm.queues import ACCESS, MODES, POOL, is_limited, qos_of, whole_minutes
-from qconf.export.slurm.settings import (
-    LONGEST_AGE,
-    LONGEST_WINDOW,
-    added,
-    backfilling,
-    calc_minutes,
-    order_settings,
-    places,
-)
+from qconf.export.slurm import fairshare, qos, queues, settings, shortpools, throttles
 from qconf.export.slurm.throttles import OF_QUEUES as LIMITS
 from qconf.export.types import with_own_types
 
@@ -55,17 +44,17 @@ class Desired:
         checks |= {f"{CHECK}types": own} if isinstance(own, Refused) else {}
         refused = next(iter(checks.values()), None)
         parts: dict[str, Callable[[], Any]] = {
-            "partitions": lambda: partitions(config, nodes),
-            "order": lambda: order_settings(config),
+            "partitions": lambda: queues.partitions(config, nodes),
+            "order": lambda: settings.order_settings(config),
             "points": lambda: points(config),
             "scheduler": lambda: {"SchedulerType": "sched/backfill" if config.backfill else "sched/builtin"},
-            "preemption": lambda: preemption(config),
-            "added": lambda: added(config),
-            "parameters": lambda: backfilling(config),
+            "preemption": lambda: queues.preemption(config),
+            "added": lambda: settings.added(config),
+            "parameters": lambda: settings.backfilling(config),
             "routes": lambda: routes(config, nodes),
-            "bounds": lambda: {queue.name: (queue.cores, whole_minutes(queue)) for queue in config.queues},
+            "bounds": lambda: {queue.name: (queue.cores, queues.whole_minutes(queue)) for queue in config.queues},
             hours.FILE: lambda: hours.cron(config, set_limits, HEAD) if config.hours else "",
-            shortpools.FILE: lambda: shortpools.script(config, POOL) if config.shortpools else "",
+            shortpools.FILE: lambda: shortpools.script(config, queues.POOL) if config.shortpools else "",
         }
         parts |= {name: partial(lines, config) for name, lines in STATEMENTS.items()}
         return cls(config, {**checks, **{name: _tried(part, refused) for name, part in parts.items()}})
@@ -107,19 +96,19 @@ def points(config: SiteConfig) -> object:
     order = Multifactor.of(config.order)
     if order is None:
         return None
-    found = places(config, order)
+    found = settings.places(config, order)
     some = order.most or order.expected or any(found.values())
     return (order.classes, order.sizes, found, order.expected) if some else None
 
 
 def routes(config: SiteConfig, nodes: Sequence[Node] | None) -> object:
     """Return the routing data of job_submit.lua: bounds that partitions cannot express, pool, parts, reservations."""
-    lines = partitions(config, nodes)
+    lines = queues.partitions(config, nodes)
     bounds = {
-        queue.name: (None if "MinNodes" in lines[queue.name] else queue.cores, whole_minutes(queue)[0])
+        queue.name: (None if "MinNodes" in lines[queue.name] else queue.cores, queues.whole_minutes(queue)[0])
         for queue in config.queues
     }
-    return bounds, config.pool_cores, rooms(config), shortpools.kept(config, POOL)
+    return bounds, config.pool_cores, queues.rooms(config), shortpools.kept(config, queues.POOL)
 
 
 def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
@@ -128,20 +117,20 @@ def reasons(config: SiteConfig, nodes: Sequence[Node] | None) -> list[str]:
     others = order or Multifactor()
     values = {
         "order": order,
-        "own": [qos_of(name) for name in config.names],
+        "own": [queues.qos_of(name) for name in config.names],
         "name": throttles.NAME.pattern,
-        "taken": [qos_of(queue.name) for queue in config.queues if is_limited(config, queue)],
+        "taken": [queues.qos_of(queue.name) for queue in config.queues if queues.is_limited(config, queue)],
         "both": qos.both(config),
         "qos_weight": weight,
         "points": 0 if weight is None else weight + others.max_age + others.most + others.bonus + others.fair_share,
         "most": MOST,
         "nodes": nodes,
-        "preempted": becomes(config),
-        "modes": MODES,
+        "preempted": queues.becomes(config),
+        "modes": queues.MODES,
     }
     found = rendering.notes("slurm", "refused", config=config, **values)
-    found += rendering.notes("", "refused", config=placed(config), system="Slurm", kinds=[*ACCESS])
-    for check in (hours.refuse, _refuse_names, refuse):
+    found += rendering.notes("", "refused", config=placed(config), system="Slurm", kinds=[*queues.ACCESS])
+    for check in (hours.refuse, _refuse_names, queues.refuse):
         refused = _tried(partial(check, config))
         found += [refused.reason] if isinstance(refused, Refused) else []
     return found
@@ -151,19 +140,19 @@ def differences(config: SiteConfig) -> list[str]:
     """Return the differences between Slurm and the simulator."""
     values = {
         "order": Multifactor.of(config.order),
-        "longest_window": LONGEST_WINDOW * 60,
-        "longest_age": LONGEST_AGE,
-        "calc_minutes": calc_minutes(config),
+        "longest_window": settings.LONGEST_WINDOW * 60,
+        "longest_age": settings.LONGEST_AGE,
+        "calc_minutes": settings.calc_minutes(config),
         "uncharged": list(dict.fromkeys(tres for queue in config.queues for tres in left_out(queue.billing))),
-        "requeued": preempted(config, "requeue"),
-        "suspended": preempted(config, "suspend"),
+        "requeued": queues.preempted(config, "requeue"),
+        "suspended": queues.preempted(config, "suspend"),
         "throttled": any(f"qos {throttles.QOS}" in line for line in throttles.statements(config)),
         "tres": [throttles.tres(name) for name in throttles.limited(config)],
         "core_seconds": any((throttle.max_run_core_seconds or 0) % 60 for throttle in config.throttles),
         "qos_weight": qos.weight(config),
     }
     common = rendering.notes("", "common", system="Slurm", config=placed(config))
-    of_kept = rendering.notes("slurm", "kept", rooms=rooms(config))
+    of_kept = rendering.notes("slurm", "kept", rooms=queues.rooms(config))
     return [*rendering.notes("slurm", "differences", config=config, **values), *common, *of_kept]
 
 
@@ -182,13 +171,13 @@ def _refuse_names(config: SiteConfig) -> None:
 def _of_queues(config: SiteConfig) -> Iterator[str]:
     """Yield the sacctmgr lines for limits of queues; -1 removes an earlier limit."""
     for queue in config.queues:
-        if is_limited(config, queue):
+        if queues.is_limited(config, queue):
             limits = {word: getattr(queue, name) for name, word in LIMITS.items()}
-            yield f"add qos {qos_of(queue.name)}"
+            yield f"add qos {queues.qos_of(queue.name)}"
             for word, limit in limits.items():
-                yield f"modify qos {qos_of(queue.name)} set {word}={-1 if limit is None else limit}"
+                yield f"modify qos {queues.qos_of(queue.name)} set {word}={-1 if limit is None else limit}"
             for word, limit in throttles.of_queue(config, queue.name):
-                yield f"modify qos {qos_of(queue.name)} set {word}={limit}"
+                yield f"modify qos {queues.qos_of(queue.name)} set {word}={limit}"
 
 
 #: File of sacctmgr lines -> function that returns its lines.
@@ -203,4 +192,4 @@ STATEMENTS: dict[str, Callable[[SiteConfig], list[str]]] = {
 def set_limits(queue: QueueConfig, limits: Mapping[str, int | None]) -> list[str]:
     """Return the commands that set limits of a queue; None removes a limit."""
     words = " ".join(f"{LIMITS[name]}={-1 if most is None else most}" for name, most in limits.items())
-    return [f"sacctmgr --immediate modify qos {qos_of(queue.name)} set {words} > /dev/null"]
+    return [f"sacctmgr --immediate modify qos {queues.qos_of(queue.name)} set {words} > /dev/null"]

@@ -15,14 +15,11 @@ from qconf.export.estimates import OF_TABLES, TABLE, table
 from qconf.export.nodes import Node
 from qconf.export.only import only
 from qconf.export.rendering import comment_name, plan, render
-from qconf.export.slurm import merging, qos, shortpools, throttles
+from qconf.export.slurm import merging, qos, queues, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything
 from qconf.export.slurm.conf import Conf
 from qconf.export.slurm.desired import Desired, differences, set_limits
-from qconf.export.slurm.order import weights_of_tres
-from qconf.export.slurm.partitions import held, preempted, rooms, types_named
-from qconf.export.slurm.queues import NEUTRAL, POOL, access, is_limited, qos_of, whole_minutes
-from qconf.export.slurm.settings import most_points, places
+from qconf.export.slurm.settings import most_points, places, weights_of_tres
 
 if TYPE_CHECKING:
     from qconf.export.slurm import SlurmExporter
@@ -80,9 +77,9 @@ class Files:
             "config": config,
             "machine": comment_name(config),
             "changes": changes,
-            "queues": [(queue, whole_minutes(queue)) for queue in config.queues],
-            "pool": POOL if config.pool_cores else None,
-            "rooms": rooms(config),
+            "queues": [(queue, queues.whole_minutes(queue)) for queue in config.queues],
+            "pool": queues.POOL if config.pool_cores else None,
+            "rooms": queues.rooms(config),
             "order": order,
             "places": {} if order is None else places(config, order),
             "most": most_points(config, order),
@@ -102,18 +99,18 @@ class Files:
         """Return the script for slurm.conf, the files next to it, and the script that moves jobs."""
         changes, config, files = self.changes, self.config, {}
         if changes.lines:
-            files["partitions.conf"] = self._render("partitions.conf", types=types_named(config))
+            files["partitions.conf"] = self._render("partitions.conf", types=queues.types_named(config))
         if changes.lua:
-            short = shortpools.kept(config, POOL)
+            short = shortpools.kept(config, queues.POOL)
             files["job_submit.lua"] = self._render("job_submit.lua", kept=short, **OF_TABLES)
             files |= table(config, self.estimates)
             files["job_submit.back.lua"] = self._render("job_submit.back.lua", partitions=[*self.wanted["partitions"]])
         if changes.conf:
-            files["new-conf"] = self._render("new-conf", neutral=NEUTRAL, merging=_source(merging.__file__))
+            files["new-conf"] = self._render("new-conf", neutral=queues.NEUTRAL, merging=_source(merging.__file__))
             files["load-conf"] = self._render("load-conf")
         if changes.conf and changes.moves:
-            lists = {queue.name: dict(access(queue)) for queue in config.queues}
-            files["move-jobs"] = self._render("move-jobs", lists=lists, held=held(config))
+            lists = {queue.name: dict(queues.access(queue)) for queue in config.queues}
+            files["move-jobs"] = self._render("move-jobs", lists=lists, held=queues.held(config))
         return files
 
     def _beside(self) -> dict[str, str]:
@@ -132,16 +129,16 @@ class Files:
         config, order, queue = self.config, self.values["order"], self.config.queues[0]
         limited = [throttles.tres(name) for name in throttles.limited(config)]
         weighed = [] if order is None else weights_of_tres(config, order).split(",")
-        walltime = whole_minutes(queue)[0] + 60
+        walltime = queues.whole_minutes(queue)[0] + 60
         behind = 0 if order is None else self.values["places"][queue.name] + order.nice(walltime, queue.cores[0])
-        reservations = shortpools.reservations(config, POOL) if shortpools.FILE in files else []
+        reservations = shortpools.reservations(config, queues.POOL) if shortpools.FILE in files else []
         of_qos = [line.split()[2] for line in self.changes.statements.get(qos.FILE, ()) if line.split()[1] == "qos"]
         return {
             "classes": [*dict.fromkeys([*(each.name for each in config.qos), *of_qos])],
-            "limited": [qos_of(each.name) for each in config.queues if is_limited(config, each)],
+            "limited": [queues.qos_of(each.name) for each in config.queues if queues.is_limited(config, each)],
             "keeps": [each.name for each in reservations],
             "hourly": hours.taken_back(config, set_limits) if hours.FILE in files else [],
-            "suspended": preempted(config, "suspend"),
+            "suspended": queues.preempted(config, "suspend"),
             "counted_tres": sorted({*limited, *(each.partition("=")[0] for each in weighed if each)}),
             "job": f"--ntasks={queue.cores[0]} --time={walltime // 60}",
             "priority": None if order is None else self.values["most"] - behind,

@@ -9,7 +9,7 @@ from parsim.prepare.state import taken_by
 from qconf.config import ShortpoolConfig, SiteConfig
 from qconf.config.models import DAYS, Day
 from qconf.export.slurm.conf import Conf
-from qconf.history.standing import WEEKEND, WORKING, Standing, shortpools, standing
+from qconf.history.closures import WEEKEND, WORKING, Standing, shortpools, standing
 
 FILE = "shortpool"  #: script that creates the reservations
 #: Jobs that request it may also use other nodes; nodes that are busy at its begin are reserved too.

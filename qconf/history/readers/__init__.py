@@ -75,9 +75,8 @@ def read(
             if kind == "csv":
                 how |= {**known, "cores_per_node": cores_per_node, "strict": strict}
             else:
-                _refuse_of_tables(
-                    kind, filled[0], {"--date-format": date_format, "--columns": columns, "--units": units}
-                )
+                of_tables_only = {"--date-format": date_format, "--columns": columns, "--units": units}
+                _refuse_of_tables(kind, filled[0], of_tables_only)
             records = READERS[kind](filled, **how)
             break
         except InputError as error:
@@ -89,10 +88,10 @@ def read(
         records = without_repeats(records)
     if strict:
         _refuse_unreadable(records, [str(source.path) for source in filled])
+    if not out:
+        return records
     drops = [Drop("", str(source.path), 1, f"{LEFT_OUT}: {error}", str(error)) for source, error in out.items()]
-    return (
-        replace(records, dropped=pd.concat([records.dropped, drop_table(drops)], ignore_index=True)) if out else records
-    )
+    return replace(records, dropped=pd.concat([records.dropped, drop_table(drops)], ignore_index=True))
 
 
 def as_configured(

@@ -7,25 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from qconf.config import parse_duration
-from qconf.history.records import UNKNOWN
+from qconf.config.routing import Mask
+from qconf.history.records import UNKNOWN, Values
 
 #: Words for an unknown or unlimited value.
 NOTHING = {
-    "",
-    "unlimited",
-    "infinite",
-    "partition_limit",
-    "n/a",
-    "na",
-    "null",
-    "none",
-    "unknown",
-    "not_set",
-    "-",
-    r"\n",
+    *("", "-", r"\n", "n/a", "na", "none", "not_set", "null", "unknown"),
+    *("infinite", "partition_limit", "unlimited"),
 }
 #: More words for an unlimited walltime.
 NO_LIMIT = {"inf", "infinity", "nan", "<na>", "(null)"}
@@ -53,9 +43,6 @@ _CLOCK = re.compile(
 _TWO = re.compile(r"([0-9]{1,7}):([0-5][0-9])")
 _GROUPED = re.compile(r"[0-9]{1,3}(?:[ '\u2019\u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?")
 _MARKED = re.compile(r"[0-9]{1,12}(?:[.,][0-9]+)*")
-
-Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 def duration(text: str, clock: int | None = None) -> float:
@@ -136,7 +123,6 @@ class Numbers:
                 self.decimal = ","
             elif signs.count(",") > 1:
                 self.decimal = "."
-        return
 
     def _one(self, text: str) -> float:
         if text.lower() in NOTHING:

@@ -15,25 +15,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parsim.model.node_types import Chunk
+from qconf.config.routing import Column, Mask, Texts
 from qconf.history.chunks import mebibytes, of_select, of_tres, placed, spread, written
 from qconf.history.chunks import words as chunk_words
 from qconf.history.dates import Times, TwoReadingsError, check_format
 from qconf.history.needs import wrong
 from qconf.history.readers.amounts import NOTHING, Numbers, duration, limit
-from qconf.history.readers.columns import (
-    CHUNKS,
-    CLOCKS,
-    DURATIONS,
-    EXCEL,
-    NODES,
-    SECONDS,
-    check,
-    resolve,
-)
+from qconf.history.readers.columns import CHUNKS, CLOCKS, DURATIONS, EXCEL, NODES, SECONDS, check, resolve
 from qconf.history.readers.delimited import Odd
 from qconf.history.readers.formats import open_table
 from qconf.history.readers.sources import Source, records_of
-from qconf.history.records import LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, job_table, stack
+from qconf.history.records import LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, Values, job_table, stack
 from qconf.history.times import DOUBLED, zone
 from qconf.inert import unguarded
 
@@ -66,9 +58,6 @@ LOCAL = "without an offset, where others have one: local time"
 #: Fractions of the jobs that make a unit implausible, or plausible.
 MOST_OVER, FEWEST_OVER = 0.5, 0.05
 FEW = 10  #: so few jobs show no unit
-
-Column = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -177,13 +166,10 @@ class _File:
         columns = {name: np.array([]) for name in at} | columns
         del all_rows
         self._settle_times(columns)
-        if (
-            self.about.date_format is not None
-            and not any(each.used for each in self.times.values())
-            and self.lines.size
-        ):
-            value, fix = self.about.date_format, f"submit is written like {self.example!r}"
-            raise self.source.error("no time of the file is written so", fix, field="--date-format", value=value)
+        form = about.date_format
+        if form is not None and self.lines.size and not any(each.used for each in self.times.values()):
+            fix = f"submit is written like {self.example!r}"
+            raise self.source.error("no time of the file is written so", fix, field="--date-format", value=form)
         self._compute(columns)
         self._add_chunks(columns)
         if "job_id" not in columns:
@@ -218,7 +204,7 @@ class _File:
             job = each.cells[0] if each.cells else ""
             self.faults[each.line] = _Fault("cells", message, None, reason, f"{filled} of {width} cells", job)
 
-    def _text(self, name: str) -> NDArray[np.object_]:
+    def _text(self, name: str) -> Texts:
         """Read a column of texts; equal texts share one object."""
         codes, found = pd.factorize(self.rows.cells[name])
         texts = ["" if text in NO_TEXT else str(text) for text in found]
@@ -235,7 +221,7 @@ class _File:
             self._refuse(bad, name, "is not what a job can need")
         return values
 
-    def _integers(self, name: str) -> Column | NDArray[np.float64]:
+    def _integers(self, name: str) -> Column | Values:
         """Read a column of numbers, `UNKNOWN` where unreadable; ambiguous times are NaN."""
         cells = self.rows.cells[name]
         if name in TIMES:
@@ -249,9 +235,8 @@ class _File:
                 fix = "write such numbers without a comma"
                 raise self.source.error(message, fix, line=int(self.lines[row]), field=name, value=text)
             if name in DURATIONS:
-                values = np.where(
-                    np.isin(values, [each * self.columns.scale(name) for each in NO_VALUE]), UNKNOWN, values
-                )
+                none = np.isin(values, [each * self.columns.scale(name) for each in NO_VALUE])
+                values = np.where(none, UNKNOWN, values)
         most = LIMITS.get(name, LIMITS["cores"]) if name != "memory" else 2**40
         self._refuse(bad, name, "not a " + ("time" if name in TIMES else "duration" if name in DURATIONS else "number"))
         self._refuse((values < 0) & (values != UNKNOWN), name, "is negative")
@@ -260,7 +245,7 @@ class _File:
             return np.where(bad | (values < 0) | (values > most), UNKNOWN, values)
         return self._whole(name, values, bad | (values < 0) | (values > most))
 
-    def _whole(self, name: str, values: NDArray[np.float64], unknown: Mask) -> Column:
+    def _whole(self, name: str, values: Values, unknown: Mask) -> Column:
         """Round to whole numbers (times down, others up), and count the rounded ones."""
         whole = np.floor(values) if name in TIMES else np.ceil(values)
         fractions = (whole != values) & ~unknown
@@ -277,7 +262,7 @@ class _File:
 
     def _settle_times(self, columns: dict[str, Any]) -> None:
         """Resolve ambiguous dates by their whole column, and times in repeated hours by the likelier reading."""
-        late: dict[str, NDArray[np.float64]] = {}
+        late: dict[str, Values] = {}
         for name, times in self.times.items():
             if not times.rows:
                 columns[name] = np.array([], dtype=np.int64)
@@ -302,7 +287,7 @@ class _File:
         for name in self.times:
             columns[name] = self._whole(name, columns[name], columns[name] == UNKNOWN)
 
-    def _settle_hour(self, i: int, columns: dict[str, Any], late: Mapping[str, NDArray[np.float64]], ran: int) -> None:
+    def _settle_hour(self, i: int, columns: dict[str, Any], late: Mapping[str, Values], ran: int) -> None:
         """Choose among the readings of a job's times in a repeated hour."""
         names = list(late)
         readings = [sorted({float(columns[name][i]), float(max(late[name][i], columns[name][i]))}) for name in names]
@@ -468,12 +453,9 @@ class _File:
                 for i in np.flatnonzero(of == kind).tolist():
                     self._add(i, fault)
         texts = np.array([text for text, _ in chunks], dtype=object)[of]
-        had = columns.get("needs")
-        columns["needs"] = (
-            texts
-            if had is None
-            else np.array([f"{text} {more}".strip() for text, more in zip(had, texts, strict=True)], dtype=object)
-        )
+        if (had := columns.get("needs")) is not None:
+            texts = np.array([f"{text} {more}".strip() for text, more in zip(had, texts, strict=True)], dtype=object)
+        columns["needs"] = texts
 
     def _chunks(self, cores: int, texts: Mapping[str, str]) -> tuple[str, _Fault | None]:
         """Return the words of a job's chunks, "" if it has none, and the fault if they cannot be read."""

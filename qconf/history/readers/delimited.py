@@ -16,11 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from qconf.config.routing import Column, Mask
 from qconf.history.readers.sources import Source
 
 MANY = 50_000  #: rows per block if quotes may hold line ends
-
-Column = NDArray[np.int64]
 
 
 class Odd(NamedTuple):
@@ -110,7 +109,7 @@ class Table:
         rows = self._parse(block, quoted=bool(quoted.any())) if good.any() else self._frame([])
         return Rows(rows, lines[good], odd, block, self.separator, {**self.texts, **self.numbers})
 
-    def _is_stray(self, text: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _is_stray(self, text: NDArray[np.uint8], quotes: Column) -> Mask:
         """Mark the quotes inside a cell."""
         around = [ord(self.separator), ord("\n"), ord('"')]
         before = np.where(quotes > 0, text[quotes - 1], ord("\n"))
@@ -172,7 +171,7 @@ class Table:
         )
 
 
-def _count(places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+def _count(places: Column, ends: Column) -> Column:
     return np.diff(np.searchsorted(places, ends), prepend=0)
 
 

@@ -21,30 +21,8 @@ import pandas as pd
 from qconf.config import POOL_SUFFIX
 from qconf.history.chunks import UNREADABLE, of_select, wanted_chunks, written
 from qconf.history.needs import waits_for, words
+from qconf.history.readers import pbs_record as record
 from qconf.history.readers.pbs_plain import Plain
-from qconf.history.readers.pbs_record import (
-    GONE,
-    HOST,
-    LEFT_OUT,
-    NODES,
-    ORDER,
-    OWN,
-    PLACE,
-    RECORD,
-    RUNS,
-    SELECT,
-    SUBJOB,
-    SUSPENDED,
-    TASKS,
-    TIMEOUT,
-    TIMEOUT_TORQUE,
-    between,
-    cores_of,
-    duration,
-    fields_of,
-    project,
-    whole,
-)
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import EARLIER, UNKNOWN, Drop, Records, Row, job_table, table_of
 from qconf.history.times import zone
@@ -63,14 +41,14 @@ class _Job(Row):
     licences: dict[str, int] = field(default_factory=dict)  #: of the last run
     chunks: str = ""  #: of the last run
     unreadable: bool = False  #: whether its chunks are unreadable
-    timeout: int = TIMEOUT  #: the `exit` of a job killed at its walltime limit
+    timeout: int = record.TIMEOUT  #: the `exit` of a job killed at its walltime limit
 
     def add(self, kind: str, fields: dict[str, str], stamp: str, file: int, line: int) -> None:
         """Add an S, R or E record; raise ValueError, without any change, if it cannot be read."""
-        start, end = whole(fields, "start"), whole(fields, "end")
+        start, end = record.whole(fields, "start"), record.whole(fields, "end")
         if start == UNKNOWN:  # it never ran: the E record of a deletion
             return
-        wanted = duration(fields, "Resource_List.walltime"), cores_of(fields)
+        wanted = record.duration(fields, "Resource_List.walltime"), record.cores_of(fields)
         status = fields.get("Exit_status") or ""
         code = int(status) if re.fullmatch(r"-?\d{1,9}", status) else None
         if kind != "S" and end == UNKNOWN:
@@ -84,7 +62,7 @@ class _Job(Row):
             self.stamp = stamp
         elif self.ended != "E":
             self.end, self.ended, self.exit = end, kind, code
-            self.used = duration(fields, "resources_used.walltime")
+            self.used = record.duration(fields, "resources_used.walltime")
         if kind == "S" and self.ended:  # files out of order: the later record was read before
             self.cores = max(self.cores, wanted[1])
             return
@@ -93,7 +71,7 @@ class _Job(Row):
 
     def queue_up(self, fields: dict[str, str], stamp: str) -> None:
         """Add a Q record: the job's request, unless a run has shown it; raise ValueError as `add` does."""
-        wanted = duration(fields, "Resource_List.walltime"), cores_of(fields)
+        wanted = record.duration(fields, "Resource_List.walltime"), record.cores_of(fields)
         self.queued = self.queued or stamp
         if self.start == UNKNOWN:
             self._take(fields, *wanted)
@@ -102,43 +80,38 @@ class _Job(Row):
         self.walltime, self.cores = walltime, cores
         self.user, self.group = fields.get("user") or self.user, fields.get("group") or self.group
         self.queue = (fields.get("queue") or self.queue).removesuffix(POOL_SUFFIX)
-        self.account = fields.get("account") or project(fields.get("project", "")) or self.account
+        self.account = fields.get("account") or record.project(fields.get("project", "")) or self.account
         self.qos = fields.get("Resource_List.qos") or self.qos
 
     def take_chunks(self, rest: str, nodes: _Nodes | None) -> None:
         """Add the job's chunks; `nodes` is the request in Torque's or Cray's form, None for a select."""
         if nodes is not None:
             self.chunks, readable = nodes.chunks, nodes.readable
-            self.timeout = TIMEOUT if nodes.by_select else TIMEOUT_TORQUE
+            self.timeout = record.TIMEOUT if nodes.by_select else record.TIMEOUT_TORQUE
         else:
-            select, place = SELECT.search(f" {rest}"), PLACE.search(f" {rest}")
+            select, place = record.SELECT.search(f" {rest}"), record.PLACE.search(f" {rest}")
             self.chunks, readable = written(of_select, select[1] if select else "", place[1] if place else "")
         self.unreadable |= not readable
 
-    def requeue(self, stamps: Sequence[str]) -> None:
-        """End a run without an end record at the first of the stamps of requeues, if there is one."""
-        ran = [seconds for stamp in stamps if (seconds := between(self.stamp, stamp)) >= 0]
+    def stop(self, kind: str, stamps: Sequence[str]) -> None:
+        """End a run without an end record at the first of the stamps: of requeues (R), or its deletion (D)."""
+        ran = [seconds for stamp in stamps if (seconds := record.between(self.stamp, stamp)) >= 0]
         if not self.ended and ran:
-            self.end, self.ended = self.start + min(ran), "R"
+            self.end, self.ended = self.start + min(ran), kind
 
     def waited(self, stamp: str) -> bool:
         """End the wait of a job that never ran at the stamp of its deletion; return whether that was possible."""
-        seconds = between(self.queued, stamp)
+        seconds = record.between(self.queued, stamp)
         if self.start != UNKNOWN or seconds < 0 or "[]" in self.job_id:
             return False
         self.end, self.state = self.submit + seconds, "cancelled"
         return True
 
-    def remove(self, stamp: str) -> None:
-        """End a run without an end record at the stamp of the job's deletion: its node was down."""
-        if not self.ended and (ran := between(self.stamp, stamp)) >= 0:
-            self.end, self.ended = self.start + ran, "D"
-
     def finish(self, *, suspended: bool) -> bool:
         """Compute the run time; return whether suspended time was subtracted."""
         self.runtime = self.end - self.start if self.ended else UNKNOWN
         idle = self.runtime - self.used if self.ended == "E" and self.used > 0 else 0
-        left_out = idle > (0 if suspended else SUSPENDED)
+        left_out = idle > (0 if suspended else record.SUSPENDED)
         self.runtime -= idle if left_out else 0
         return left_out
 
@@ -156,7 +129,7 @@ class _Job(Row):
     @property
     def order(self) -> tuple[int, int, int]:
         """Sort key of submission: submit second, the server's sequence number, index in the array."""
-        numbers = ORDER.match(self.job_id)
+        numbers = record.ORDER.match(self.job_id)
         first, index = numbers.groups() if numbers else (None, None)
         return self.submit, int(first or 0), int(index or 0)
 
@@ -165,7 +138,7 @@ class _Job(Row):
         if "[]" in self.job_id:
             return "array parent", "its subjobs have rows of their own"
         if self.start == UNKNOWN:
-            return GONE.get(gone, "waiting at the end of the log"), ""
+            return record.GONE.get(gone, "waiting at the end of the log"), ""
         if self.ended == "R":
             return ("deleted after a requeue" if gone else "waiting at the end of the log"), "requeued"
         return self.impossible()
@@ -186,8 +159,8 @@ class _Nodes:
         by_select = " Resource_List.select=" in rest
         if by_select and " Resource_List.mppwidth=" not in rest:
             return None
-        host, tasks = HOST.search(rest), TASKS.search(rest)
-        resources = dict(NODES.findall(rest)) | ({REQUEST: tasks[1]} if tasks else {})
+        host, tasks = record.HOST.search(rest), record.TASKS.search(rest)
+        resources = dict(record.NODES.findall(rest)) | ({REQUEST: tasks[1]} if tasks else {})
         if not is_in_form(resources):
             return None
         cores, request, readable = requested(resources, host[1] if host else "")
@@ -216,25 +189,25 @@ class _Log:
 
         A record that was cut off, as on a full disk, has the next one on its line.
         """
-        starts = [match.start() for match in RECORD.finditer(text)]
+        starts = [match.start() for match in record.RECORD.finditer(text)]
         for begin, end in pairwise(sorted({0, *starts, len(text)})):
             torn = "torn line" if end < len(text) else "" if text.endswith("\n") else "torn last line"
             if text[begin:end].strip():
                 self._add_record(text[begin:end], torn, path, file, line)
 
     def _add_record(self, text: str, torn: str, path: str, file: int, line: int) -> None:
-        match = RECORD.match(text)
+        match = record.RECORD.match(text)
         if match is None:
             self.drops.append(Drop("", path, line, torn or "not an accounting record", text.strip()[:60]))
             return
         stamp, kind, name = match.groups()
         rest = text[match.end() :].rstrip()
-        if kind in GONE:
+        if kind in record.GONE:
             if name in self.gone:
                 self.merged["further records of a job"] += 1
             else:
                 self.gone[name] = (kind, stamp, file, line)
-        elif kind not in RUNS:
+        elif kind not in record.RUNS:
             self.suspended.update({name} if kind == "z" else ())
             self.merged["records about something else than a job's run"] += 1
         else:
@@ -246,8 +219,8 @@ class _Log:
                 self.drops.append(Drop(name, path, line, torn or "not an accounting record", str(error)))
 
     def _add_run(self, kind: str, name: str, rest: str, stamp: str, file: int, line: int) -> None:
-        fields = fields_of(kind, rest)
-        ctime = whole(fields, "ctime")
+        fields = record.fields_of(kind, rest)
+        ctime = record.whole(fields, "ctime")
         if ctime == UNKNOWN and name and kind in ("Q", "R"):
             self.merged["further records of a job"] += name in self.queued
             self.queued.setdefault(name, (stamp, file, line))
@@ -261,7 +234,7 @@ class _Log:
         key = name, ctime
         job = self.jobs.get(key) or _Job(name, ctime, file=file, line=line)
         if kind != "Q":
-            start = whole(fields, "start")
+            start = record.whole(fields, "start")
             if UNKNOWN not in (start, job.start) and start > job.start and not job.ended:
                 self._runs(key).setdefault(job.start, replace(job))
             if start != UNKNOWN and (kind == "R" or start < job.start):
@@ -275,8 +248,8 @@ class _Log:
                 self.depend[name] = depend
             if (most := fields.get("array_indices", "").partition("%")[2]).isdigit():
                 self.arrays[name] = int(most)
-        if (kind != "Q" and whole(fields, "start") in (UNKNOWN, job.start)) or job.start == UNKNOWN:
-            job.licences = {name: int(count) for name, count in OWN.findall(f" {rest}")}
+        if (kind != "Q" and record.whole(fields, "start") in (UNKNOWN, job.start)) or job.start == UNKNOWN:
+            job.licences = {name: int(count) for name, count in record.OWN.findall(f" {rest}")}
             job.take_chunks(rest, nodes)
         if key in self.jobs:
             self.merged["further records of a job"] += 1
@@ -290,14 +263,10 @@ class _Log:
         found: list[_Job] = []
         submit = job.submit
         for start, run in sorted(self.earlier.get(key, {}).items()):
-            run.requeue(self.requeued.get(job.job_id, ()))
+            run.stop("R", self.requeued.get(job.job_id, ()))
             if run.ended and run.end > start and (start < job.start or job.ended == "R"):
-                run.job_id, run.submit, run.runtime, run.state = (
-                    f"{job.job_id}#{len(found) + 1}",
-                    submit,
-                    run.end - start,
-                    "requeued",
-                )
+                run.job_id, run.state = f"{job.job_id}#{len(found) + 1}", "requeued"
+                run.submit, run.runtime = submit, run.end - start
                 run.needs = words(licences=run.licences, chunks=run.chunks)
                 submit = run.end
                 found.append(run)
@@ -328,7 +297,7 @@ def read_pbs(sources: Sequence[Source], timezone: str = "UTC") -> Records:
     if records > len(jobs):
         log.merged["further records of a job"] += records - len(jobs)
     left_out = int(jobs["left_out"].sum())
-    changed: Counter[str] = Counter({LEFT_OUT: left_out} if left_out else {})
+    changed: Counter[str] = Counter({record.LEFT_OUT: left_out} if left_out else {})
     rows, gone = _rows(log, [str(source.path) for source in sources], changed)
     more = {"timezone": timezone, "merged": log.merged, "changed": changed}
     return records_of("pbs", sources, _in_order(jobs, rows), log.drops, gone=table_of(gone), **more)
@@ -353,17 +322,17 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
     rows, waited = list[_Job](), list[_Job]()
     for key, job in log.jobs.items():
         gone, stamp = log.gone.get(job.job_id, ("", ""))[:2]
-        if gone in ("D", "A"):
-            job.remove(stamp)
-        job.requeue(log.requeued.get(job.job_id, ()))
+        if gone in ("D", "A"):  # its node was down
+            job.stop("D", [stamp])
+        job.stop("R", log.requeued.get(job.job_id, ()))
         runs = log.runs_before(key, job)
         changed.update([EARLIER] * len(runs))
         log.merged["further records of a job"] -= len(runs)
         rows += runs
-        changed.update([LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
+        changed.update([record.LEFT_OUT] if job.finish(suspended=job.job_id in log.suspended) else ())
         changed.update([UNREADABLE] if job.unreadable else ())
         problem = job.problem(gone)
-        array = SUBJOB.sub("[]", job.job_id)
+        array = record.SUBJOB.sub("[]", job.job_id)
         after = waits_for(log.depend.get(job.job_id, log.depend.get(array, "")))
         job.needs = words(after, job.licences, array, log.arrays.get(array, 0), job.chunks)
         if problem is None:
@@ -378,7 +347,7 @@ def _rows(log: _Log, paths: Sequence[str], changed: Counter[str]) -> tuple[list[
         for name, (_, file, line) in log.queued.items()
         if name not in log.gone
     }
-    alone |= {name: (GONE[kind], file, line) for name, (kind, _, file, line) in log.gone.items()}
+    alone |= {name: (record.GONE[kind], file, line) for name, (kind, _, file, line) in log.gone.items()}
     drops = [
         Drop(name, paths[file], line, "array parent" if "[]" in name else reason, "no other record")
         for name, (reason, file, line) in alone.items()

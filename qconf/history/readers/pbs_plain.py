@@ -12,26 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from qconf.config import POOL_SUFFIX
+from qconf.config.routing import Column, Mask, Texts
 from qconf.history.chunks import of_select, written
 from qconf.history.needs import words
-from qconf.history.readers.pbs_record import (
-    OF_JOBS,
-    OWN,
-    PLACE,
-    RECORD,
-    SELECT,
-    SUBJOB,
-    SUSPENDED,
-    TIMEOUT,
-    duration,
-    fields_of,
-    project,
-    walltime_of,
-    whole,
-)
+from qconf.history.readers import pbs_record as record
 from qconf.history.readers.sources import Source
 from qconf.history.records import LIMITS, UNKNOWN, Coded, Gathered, kinds
 
@@ -60,9 +46,6 @@ _LINE = re.compile(
 _JOB = re.compile(_NAME)
 KEY = ("server", "index", "number")  #: columns that identify a job
 
-Column = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
 
 class _Wanted(NamedTuple):
     """The request of a job."""
@@ -78,14 +61,15 @@ class _Wanted(NamedTuple):
 @lru_cache(maxsize=65536)
 def _wanted(text: str) -> _Wanted:
     """Read the resources of a record, which are adjacent."""
-    select, place = SELECT.search(f" {text}"), PLACE.search(f" {text}")
-    fields = fields_of("S", text)
+    select, place = record.SELECT.search(f" {text}"), record.PLACE.search(f" {text}")
+    fields = record.fields_of("S", text)
     try:
-        cores, walltime = whole(fields, "Resource_List.ncpus", 12), duration(fields, "Resource_List.walltime")
+        cores = record.whole(fields, "Resource_List.ncpus", 12)
+        walltime = record.duration(fields, "Resource_List.walltime")
     except ValueError:
         return _Wanted(UNKNOWN, False, UNKNOWN, "", "", False)
     chunks, readable = written(of_select, select[1] if select else "", place[1] if place else "")
-    licences = {name: int(count) for name, count in OWN.findall(f" {text}")}
+    licences = {name: int(count) for name, count in record.OWN.findall(f" {text}")}
     is_plain = readable and select is not None and "mppwidth" not in text
     exclusive, qos = "excl" in fields.get("Resource_List.place", ""), fields.get("Resource_List.qos", "")
     return _Wanted(cores, exclusive, walltime, qos, words(licences=licences, chunks=chunks), is_plain)
@@ -94,13 +78,9 @@ def _wanted(text: str) -> _Wanted:
 def _used(text: str) -> int:
     """Return the used seconds of a job; `UNKNOWN` if empty, -2 if it is no duration."""
     try:
-        return (walltime_of(text) if text else 0) or UNKNOWN
+        return (record.walltime_of(text) if text else 0) or UNKNOWN
     except ValueError:
         return -2
-
-
-def _account(account: str, of: str) -> str:
-    return account or project(of)
 
 
 def _numbers(texts: Sequence[str]) -> Column:
@@ -158,9 +138,8 @@ class Plain:
         }
         cores, begin, over = wanted["cores"], _numbers(start), _numbers(end)
         if kind == "S":
-            cores = np.where(
-                (wanted["is_exclusive"] > 0) | (cores == UNKNOWN), np.maximum(cores, _numbers(given)), cores
-            )
+            is_given = (wanted["is_exclusive"] > 0) | (cores == UNKNOWN)
+            cores = np.where(is_given, np.maximum(cores, _numbers(given)), cores)
         numbers = {
             "number": _numbers(number),
             "index": _numbers(index),
@@ -171,8 +150,10 @@ class Plain:
             "file": np.full(len(rows), file),
             "line": lines,
         }
-        texts: dict[str, Coded | NDArray[np.object_]] = {
-            "account": np.array([*map(_account, account, projects)], dtype=object),
+        texts: dict[str, Coded | Texts] = {
+            "account": np.array(
+                [own or record.project(of) for own, of in zip(account, projects, strict=True)], dtype=object
+            ),
             "qos": Coded([each.qos for each in requests], text.codes),
         }
         good: Mask = (wanted["can_be_read"] > 0) & ((begin >= 0) == (kind != "Q")) & ((over >= 0) == (kind == "E"))
@@ -204,8 +185,8 @@ class Plain:
 
     def _note(self, line: str) -> None:
         """Note the record of a line that is not plain, or several: their jobs are not plain either."""
-        for match in RECORD.finditer(line):
-            if match[2] not in OF_JOBS:
+        for match in record.RECORD.finditer(line):
+            if match[2] not in record.OF_JOBS:
                 continue
             if found := _JOB.fullmatch(match[3]):
                 self.strange.add(
@@ -239,8 +220,8 @@ class Plain:
         good[of_other[~fits]] = False
         if self.limited:
             member = np.flatnonzero(ends["index"] >= 0)
-            arrays = ends["job_id"].iloc[member].str.replace(SUBJOB, "[]", regex=True).isin(self.limited).to_numpy()
-            good[of_end[member[arrays]]] = False
+            arrays = ends["job_id"].iloc[member].str.replace(record.SUBJOB, "[]", regex=True)
+            good[of_end[member[arrays.isin(self.limited).to_numpy()]]] = False
         cores, assigned = (each["cores"].to_numpy(np.int64, copy=True) for each in (ends, others))
         kept = good[of_other]
         np.maximum.at(cores, end[kept & begins], assigned[kept & begins])
@@ -268,7 +249,7 @@ def _finished(jobs: pd.DataFrame) -> pd.DataFrame:
     """Add run times and states; `left_out` marks jobs whose suspended time was subtracted."""
     ran, used = (jobs["end"] - jobs["start"]).to_numpy(np.int64), jobs["used"].to_numpy()
     idle = np.where(used > 0, ran - used, 0)
-    left_out = idle > SUSPENDED
-    states = np.where(jobs["exit"] == 0, 0, np.where(jobs["exit"] == TIMEOUT, 1, 2))
+    left_out = idle > record.SUSPENDED
+    states = np.where(jobs["exit"] == 0, 0, np.where(jobs["exit"] == record.TIMEOUT, 1, 2))
     state = Coded(["completed", "timeout", "failed"], states).array()
     return jobs.assign(runtime=ran - np.where(left_out, idle, 0), state=state, left_out=left_out)

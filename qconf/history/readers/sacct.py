@@ -14,26 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from qconf.config.routing import Column, Mask, Texts
 from qconf.history.chunks import UNREADABLE, of_tres, tres_of_gres, written
 from qconf.history.dates import to_utc
 from qconf.history.needs import words
-from qconf.history.readers.delimited import Column
+from qconf.history.readers import sacct_runs
 from qconf.history.readers.sacct_columns import CPUS, STATES, STEP, Columns
-from qconf.history.readers.sacct_runs import (
-    ALIVE,
-    BIT,
-    DELETED,
-    DOUBLED,
-    ELIGIBLE,
-    RESERVED,
-    RETURNED,
-    SUSPENDED,
-    Mask,
-    Texts,
-    problems,
-    single_runs,
-    whole_jobs,
-)
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import COLUMNS, DROPPED, UNKNOWN, Coded, Gathered, Records, job_table, kinds
 from qconf.history.times import NO_TIME, slurm_limit, zone
@@ -77,20 +63,20 @@ def read_sacct(sources: Sequence[Source], timezone: str = "UTC") -> Records:
             drops.append(some.dropped(str(source.path), {odd.line for odd in rows.odd if odd.torn}))
             gathered.add(some.good(number))
             del rows, some  # before the next are read
-    runs = single_runs(gathered.table(), merged)
-    reason, detail = problems(runs)
-    no_job, deleted = reason != "", reason == DELETED
+    runs = sacct_runs.single_runs(gathered.table(), merged)
+    reason, detail = sacct_runs.problems(runs)
+    no_job, deleted = reason != "", reason == sacct_runs.DELETED
     files = np.array([str(source.path) for source in sources], dtype=object)[runs["file"].to_numpy()[no_job]]
     lost = runs.loc[no_job, ["job_id", "line"]].assign(file=files, reason=reason[no_job], detail=detail[no_job])
     drops.append(lost[[*DROPPED]])
     gone = runs[deleted]
     gone = gone.assign(submit=gone[["queued", "eligible"]].max(axis=1))
     gone = gone[(gone["eligible"] != NEVER) & (gone["submit"] <= gone["end"])].reset_index(drop=True)
-    jobs = whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
+    jobs = sacct_runs.whole_jobs(runs[~no_job] if no_job.any() else runs, merged).reset_index(drop=True)
     marks = jobs["marks"].to_numpy()
     jobs = jobs[[name for name in COLUMNS if name in jobs]]  # free the memory of the runs' own columns
     del runs, reason, detail
-    counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in BIT.items()}
+    counts = {mark: int(((marks & bit) > 0).sum()) for mark, bit in sacct_runs.BIT.items()}
     changed = Counter({mark: count for mark, count in counts.items() if count})
     for place, (text, count) in enumerate(features.most_common()):
         named = f"features {text}" if place < MOST_NAMED else "other features"
@@ -139,8 +125,8 @@ class _Runs:
         self._refuse(submitted == UNKNOWN, "no submit")
         started, ended = self._run(submitted)
         state = self._coded("state", _state)
-        alive, resizing = state.like(ALIVE.__contains__), state.like("resizing".__eq__)
-        state = state.read(lambda text: "running" if text in ALIVE else text)
+        alive, resizing = state.like(sacct_runs.ALIVE.__contains__), state.like("resizing".__eq__)
+        state = state.read(lambda text: "running" if text in sacct_runs.ALIVE else text)
         ended = np.where(alive, UNKNOWN, ended)
         span = np.where((started != UNKNOWN) & (ended != UNKNOWN), ended - started, UNKNOWN)
         suspended = self._each("suspended", lambda text: UNKNOWN if text.lower() in NO_TIME else slurm_limit(text))
@@ -155,11 +141,11 @@ class _Runs:
         needs, readable = self._needs()
         marks = {
             UNREADABLE: ~readable,
-            ELIGIBLE: waits > submitted,
-            SUSPENDED: idle > 0,
-            RESERVED: self._is_filled("reservation") & (started != UNKNOWN),
-            RETURNED: returned,
-            DOUBLED: self.doubled,
+            sacct_runs.ELIGIBLE: waits > submitted,
+            sacct_runs.SUSPENDED: idle > 0,
+            sacct_runs.RESERVED: self._is_filled("reservation") & (started != UNKNOWN),
+            sacct_runs.RETURNED: returned,
+            sacct_runs.DOUBLED: self.doubled,
         }
         return {
             "key": self.key,  # ids restart one day, and then belong to other users
@@ -178,7 +164,7 @@ class _Runs:
             "needs": needs,
             "group": self._coded("account"),
             "qos": self._coded("qos"),
-            "marks": np.sum([rows.astype(np.int64) * BIT[mark] for mark, rows in marks.items()], axis=0),
+            "marks": np.sum([rows.astype(np.int64) * sacct_runs.BIT[mark] for mark, rows in marks.items()], axis=0),
             "eligible": np.where(held, NEVER, free),  # from when on nothing held it; NEVER if held throughout
             "resizing": resizing,  # the run goes on in another row, with other cores
             "line": self.lines,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from qconf.config.routing import Mask, Texts
 from qconf.history import times
 from qconf.history.chunks import UNREADABLE
 from qconf.history.needs import is_chunk
@@ -29,9 +29,6 @@ ALIVE = {"running", "suspended", "completing", "configuring", "resizing", "signa
 #: Deviations from the log; `marks` of a run is a sum of powers of two in this order.
 MARKS = (UNREADABLE, ELIGIBLE, SUSPENDED, RESERVED, RETURNED, RESIZED, EARLIER, DOUBLED)
 BIT = {mark: 1 << place for place, mark in enumerate(MARKS)}
-
-Texts = NDArray[np.object_]
-Mask = NDArray[np.bool_]
 
 
 def single_runs(runs: pd.DataFrame, merged: Counter[str]) -> pd.DataFrame:

@@ -18,10 +18,10 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from pandas.api.extensions import ExtensionArray
 
 from parsim.model.workload import MAX_CORES
+from qconf.config.routing import Column, Mask, Texts
 from qconf.history.chunks import spread, words
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import LIMITS, MAX_EPOCH, UNKNOWN, Drop, Records, job_table, shifted, stack
@@ -66,7 +66,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
     tables: list[pd.DataFrame] = []
     drops: list[Drop] = []
     headers: list[Header] = []
-    fields: list[dict[int, NDArray[np.int64]]] = []
+    fields: list[dict[int, Column]] = []
     for source in sources:
         data = re.sub(rb"(?m)^#", b";", source.read())  # some simulators begin comments with #
         headers.append(read_header(data))
@@ -94,7 +94,7 @@ def read_swf(sources: Sequence[Source], timezone: str = "UTC") -> Records:  # no
     return records_of("swf", sources, table, drops, **about)
 
 
-def _in_partitions(headers: Sequence[Header], fields: Sequence[dict[int, NDArray[np.int64]]]) -> bool:
+def _in_partitions(headers: Sequence[Header], fields: Sequence[dict[int, Column]]) -> bool:
     """Whether field 15 names at most one queue, and two or more named partitions have at least `SHARE` of the jobs."""
     queues = np.unique(np.concatenate([jobs[QUEUE] for jobs in fields]))
     if np.count_nonzero(queues >= 0) > 1:
@@ -140,7 +140,7 @@ def _zone(name: str | None) -> str:
         return "UTC"
 
 
-def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, NDArray[np.int64]], NDArray[np.int64]]:
+def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, Column], Column]:
     """Return the jobs' fields by position, and their line numbers."""
     filled = (raw.partition(b";")[0].strip() for raw in data.split(b"\n"))
     numbers = np.flatnonzero(np.fromiter(map(bool, filled), dtype=np.bool_)) + 1
@@ -151,7 +151,7 @@ def _read_one(data: bytes, path: str, drops: list[Drop]) -> tuple[dict[int, NDAr
     return dict(zip(USED, columns[jobs].T, strict=True)), numbers[jobs]
 
 
-def _read_fast(data: bytes) -> NDArray[np.int64] | None:
+def _read_fast(data: bytes) -> Column | None:
     try:
         table = pd.read_csv(
             io.BytesIO(data), sep=r"\s+", comment=";", header=None, names=range(FIELDS), quoting=csv.QUOTE_NONE,
@@ -168,7 +168,7 @@ def _read_fast(data: bytes) -> NDArray[np.int64] | None:
     return columns
 
 
-def _read_slowly(data: bytes, path: str, drops: list[Drop]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _read_slowly(data: bytes, path: str, drops: list[Drop]) -> tuple[Column, Column]:
     rows: list[list[int]] = []
     numbers: list[int] = []
     lines = data.split(b"\n")
@@ -212,13 +212,13 @@ def _kilobytes(token: bytes) -> int:
     return math.ceil(amount) if 0 < amount <= MOST_MEMORY else UNKNOWN
 
 
-def _memory(values: dict[int, NDArray[np.int64]]) -> NDArray[np.int64]:
+def _memory(values: dict[int, Column]) -> Column:
     """Return each job's requested memory, else the used one, KB per processor; 0 if both are unknown."""
     requested = np.maximum(values[REQUESTED_MEMORY], 0)
     return np.where(requested > 0, requested, np.maximum(values[USED_MEMORY], 0))
 
 
-def _needs(cores: NDArray[np.int64], memory: NDArray[np.int64]) -> NDArray[np.object_]:
+def _needs(cores: Column, memory: Column) -> Texts:
     """Write the chunks of jobs, one per processor with its memory; "" if the memory is unknown."""
     texts = np.full(cores.size, "", dtype=object)
     known = np.flatnonzero((cores > 0) & (memory > 0))
@@ -228,13 +228,11 @@ def _needs(cores: NDArray[np.int64], memory: NDArray[np.int64]) -> NDArray[np.ob
     return texts
 
 
-def _jobs(
-    values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], path: str, drops: list[Drop]
-) -> NDArray[np.bool_]:
+def _jobs(values: dict[int, Column], numbers: Column, path: str, drops: list[Drop]) -> Mask:
     """Return the mask of lines that are jobs; add the others to `drops`."""
     jobs = np.ones(numbers.size, dtype=np.bool_)
 
-    def drop(rows: NDArray[np.bool_], reason: str, detail: str) -> None:
+    def drop(rows: Mask, reason: str, detail: str) -> None:
         lost = np.flatnonzero(rows & jobs)
         drops.extend(Drop(str(values[JOB][i]), path, int(numbers[i]), reason, detail) for i in lost)
         jobs[lost] = False
@@ -248,7 +246,7 @@ def _jobs(
     return jobs
 
 
-def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], header: Header) -> pd.DataFrame:
+def _to_table(values: dict[int, Column], numbers: Column, header: Header) -> pd.DataFrame:
     submit, wait, runtime = values[SUBMIT], values[WAIT], values[RUNTIME]
     left = np.where((submit >= 0) & (wait >= 0), submit + wait, UNKNOWN)  # end of the wait, by start or deletion
     deleted = (values[STATUS] == CANCELLED) & (runtime < 0)
@@ -273,7 +271,7 @@ def _to_table(values: dict[int, NDArray[np.int64]], numbers: NDArray[np.int64], 
     return job_table(columns, numbers.size)
 
 
-def _named(codes: NDArray[np.int64], names: dict[int, str]) -> ExtensionArray:
+def _named(codes: Column, names: dict[int, str]) -> ExtensionArray:
     """Return the name of each code, else its number as text, "" for a negative one."""
     inverse, distinct = pd.factorize(codes)
     texts = [names.get(code, str(code)) if code >= 0 else "" for code in distinct.tolist()]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qconf.config import QueueConfig, route
 from qconf.history import clean, derive_config, read, remarks
-from qconf.history.ranges import Sizes, arranged
+from qconf.history.deriving import Sizes, arranged
 from qconf.history.sample import SAMPLES
 
 CSV = "job_id,submit,runtime,walltime,cores,queue\n"

@@ -16,7 +16,7 @@ from qconf.errors import InputError
 from qconf.history import read
 from qconf.history.readers import formats
 from qconf.history.readers.amounts import Numbers, duration
-from qconf.history.readers.presets import PRESETS
+from qconf.history.readers.columns import PRESETS
 
 HEADER = "job_id,submit,runtime,walltime,cores,queue"
 ROWS = "a,1000,60,100,4,small\nb,2000,70,200,8,large\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Scheduler
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from qconf.export import exporter
 from qconf.export.nodes import Node
-from qconf.export.pbs.scheduler import Scheduler
+from qconf.export.pbs.server import Scheduler
 from tests.qconf.export.sites import written
 
 NAMES = ["workq", "small", "medium", "large", "long", "short", "debug", "gpu", "bigmem", "express", "R1", "q_2h", "a-b"]

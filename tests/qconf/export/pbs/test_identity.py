@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from qconf.config import AccessConfig, ConfigError, FairshareConfig, ThrottleConfig, dump, parse
 from qconf.errors import ExportError, InputError
 from qconf.export.pbs import PbsExporter, qmgr
-from qconf.export.pbs.changes import NOTHING
+from qconf.export.pbs.beside import NOTHING
 from qconf.export.pbs.fairshare import charges_of
 from qconf.export.pbs.init import derive
 from qconf.export.pbs.server import Server

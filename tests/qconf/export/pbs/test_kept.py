@@ -11,8 +11,7 @@ from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export import exporter
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Scheduler, Server
 from tests.qconf.export.pbs.model import PbsServer, commands
 from tests.qconf.export.pbs.running import asking, run_hook
 from tests.qconf.export.pbs.test_types import PLAIN, around, held_by

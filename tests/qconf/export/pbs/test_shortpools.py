@@ -11,7 +11,7 @@ from qconf.cli import qconf
 from qconf.config import load, parse
 from qconf.export import exporter
 from qconf.export.pbs.server import Server
-from qconf.history.standing import read_standing, shortpools
+from qconf.history.closures import read_standing, shortpools
 from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.pbs.running import run_script
 

@@ -6,9 +6,7 @@ from qconf.errors import InputError
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
-from qconf.export.pbs.torque import is_torque
+from qconf.export.pbs.server import Scheduler, Server, is_torque
 from tests.qconf.export.pbs.listings import listing
 from tests.qconf.export.sites import FRESH
 

@@ -12,8 +12,7 @@ from qconf.errors import ExportError, InputError
 from qconf.export import exporter
 from qconf.export.nodes import Node, read_nodes
 from qconf.export.pbs.init import derive
-from qconf.export.pbs.scheduler import Scheduler
-from qconf.export.pbs.server import Server
+from qconf.export.pbs.server import Scheduler, Server
 from tests.qconf.export.pbs.model import PbsServer, commands
 from tests.qconf.export.sites import FRESH, pbs, pbs_files
 

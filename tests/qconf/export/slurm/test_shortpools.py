@@ -7,7 +7,7 @@ import pytest
 from qconf.config import parse
 from qconf.errors import ExportError
 from qconf.export.nodes import Node
-from qconf.history.standing import read_standing, shortpools
+from qconf.history.closures import read_standing, shortpools
 from tests.qconf.export.sites import slurm_files, slurm_read, written
 
 SHARED = """\
