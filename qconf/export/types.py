@@ -105,16 +105,9 @@ def types(
 ) -> Types:
     """Group nodes into types: those with equal kind that the same queues may use.
 
-    Parameters
-    ----------
-    kinds : mapping of str to Kind
-        By node, in the order in which the batch system uses them.
-    usable : mapping of str to collection of str
-        The nodes that each queue may use; at least one.
-    warnings : list of str
-        Gets a warning if there are too many types.
-    called : mapping of frozenset of str to str, optional
-        Names of types by their nodes, if known.
+    `kinds` are by node, in the order in which the batch system uses them; `usable` are the nodes that each queue may
+    use, at least one. `warnings` gets a warning if there are too many types. `called` are names of types by their
+    nodes, if known.
     """
     queues = {name: frozenset(queue for queue, nodes in usable.items() if name in nodes) for name in kinds}
     members = grouped(((kind, queues[name]), name) for name, kind in kinds.items())

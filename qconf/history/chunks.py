@@ -80,12 +80,7 @@ def read(text: str) -> Request:
 def of_select(select: str, place: str = "") -> Request:
     """Read the select and place of a PBS job as chunks; raise ValueError if they cannot be read.
 
-    Parameters
-    ----------
-    select : str
-        Like ``2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4``.
-    place : str
-        Like ``scatter:excl``, see `placed`.
+    `select` is like ``2:ncpus=16:ngpus=2:mem=64gb+1:ncpus=4``, `place` like ``scatter:excl``, see `placed`.
     """
     found = []
     for part in select.split("+"):
@@ -111,12 +106,8 @@ def of_select(select: str, place: str = "") -> Request:
 def placed(chunks: Sequence[Chunk], place: str) -> Request:
     """Return the chunks with the placement of a PBS ``place``; raise ValueError if it cannot be read.
 
-    Parameters
-    ----------
-    chunks : sequence of Chunk
-    place : str
-        Like ``scatter:excl``, at most one word of each kind. ``pack`` merges the chunks into one; ``exclhost`` counts
-        as ``excl``, ``vscatter`` as ``scatter``; ``group=`` is ignored.
+    `place` is like ``scatter:excl``, at most one word of each kind. ``pack`` merges the chunks into one; ``exclhost``
+    counts as ``excl``, ``vscatter`` as ``scatter``; ``group=`` is ignored.
     """
     wanted = {{"exclhost": "excl", "vscatter": "scatter"}.get(word, word) for word in place.split(":")}
     if strange := sorted(word for word in wanted - PLACE_WORDS if not word.startswith("group=")):
@@ -241,12 +232,7 @@ def requests(texts: Texts, cores: Column, config: SiteConfig) -> tuple[Column, l
 
     Resources that no node has are ignored, as a batch system ignores what it does not schedule; features are kept.
     A type, like ``gpu:a100``, is a feature unless the nodes count it; it is ignored if no node names a type.
-
-    Returns
-    -------
-    number : ndarray(int64), shape (n,)
-        Index into `requests`; -1 for cores alone, -2 if the chunks do not add up to the job's cores.
-    requests : list of Request
+    The index, shape (n,), is -1 for cores alone, and -2 if the chunks do not add up to the job's cores.
     """
     number = np.full(cores.size, -1, dtype=np.int64)
     known: dict[Request, int] = {}
@@ -309,19 +295,8 @@ def with_kept_cores(
 ) -> tuple[Column, list[Request]]:
     """Make jobs without GPUs demand the resource `KEPT`, if the site keeps cores for GPU jobs; else remove it.
 
-    A job of cores alone becomes chunks of one core, unless it has more cores than any type of nodes.
-
-    Parameters
-    ----------
-    request, cores : ndarray(int64), shape (n,)
-        As in `Workload`.
-    of_jobs : sequence of Request
-    config : SiteConfig
-
-    Returns
-    -------
-    request : ndarray(int64), shape (n,)
-    of_jobs : list of Request
+    A job of cores alone becomes chunks of one core, unless it has more cores than any type of nodes. `request` and
+    `cores`, shape (n,), are as in `Workload`; returns the new `request` and `of_jobs`.
     """
     found = [_kept(each, keeps=config.keeps_cores) for each in of_jobs]
     if not config.keeps_cores:

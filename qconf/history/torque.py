@@ -56,13 +56,7 @@ def requested(resources: Mapping[str, str], exec_host: str = "") -> tuple[int, R
     """Return the cores of a job (0 if unknown), its chunks, and whether its request could be read.
 
     The cores are the largest of those in ``nodes``, ``procs``, ``size``, ``mppwidth``, ``ncpus`` and `exec_host`.
-
-    Parameters
-    ----------
-    resources : mapping
-        The job's resources among `OF_NODES` and `REQUEST`.
-    exec_host : str
-        The hosts that the job was given, as in `slots`.
+    `resources` are the job's among `OF_NODES` and `REQUEST`, `exec_host` the hosts that it was given, as in `slots`.
     """
     given = slots(exec_host)
     alone = max(_number(resources, name) for name in ("ncpus", "procs", "size"))

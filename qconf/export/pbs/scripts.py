@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from qconf.config import KEPT, SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
@@ -18,7 +18,6 @@ from qconf.export.pbs.beside import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, of_nodes
 from qconf.export.pbs.merging import transition
 from qconf.export.pbs.server import Server, admission, is_true
-from qconf.export.pbs.types import KEPT_HOOK, kept, qlists, statements
 from qconf.export.rendering import comment_name, notes, render
 from qconf.export.rendering import plan as filled
 from qconf.export.types import with_own_types
@@ -52,9 +51,9 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
     if config.is_fair and files["resource_group"] == there.get("resource_group"):
         del files["resource_group"]
     added = {name: text for name, text in files.items() if there.get(name) != text}
-    table = changes(goal, added, counts, [KEPT_HOOK] if gone else [])
+    table = changes(goal, added, counts, [types.KEPT_HOOK] if gone else [])
     if left_over and table and not gone:  # every plan removes the hook
-        gone, table = True, changes(goal, added, counts, [KEPT_HOOK])
+        gone, table = True, changes(goal, added, counts, [types.KEPT_HOOK])
     if base is not None and not (goal.settings or scheduled or "resource_group" in files or gone):
         del files["sched_config.changes"]
     if base is not None and not table:
@@ -89,7 +88,9 @@ def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
     """Return all files except the plan, the number of nodes by what they get, and new names for ``resources:``."""
     config, before, options = goal.config, goal.before, goal.options
     given = _given(goal)
-    node_lines, node_back = statements((row for each in given for row in each.wanted), options.nodes or ())
+    rows = [*chain(*given)]
+    counts = Counter(value if name == "Qlist" else f"{name} = {value}" for _, name, value in rows if value)
+    node_lines, node_back = types.statements(rows, options.nodes or ())
     if node_lines and (parts := [name for node in options.nodes or () for name in node.vnodes]):
         raise ExportError(
             f"--nodes has hosts of several vnodes ({parts[0]}), to which an export binds no queue: choose what "
@@ -134,7 +135,7 @@ def _files(goal: Desired) -> tuple[dict[str, str], Counter[str], list[str]]:
         old=admission(before),
         new=admission(goal.server),
     )
-    return files, sum((each.counts for each in given), Counter()), scheduled
+    return files, counts, scheduled
 
 
 def _present(base: SiteConfig, goal: Desired) -> dict[str, str]:
@@ -154,14 +155,10 @@ def _script(title: str, sections: dict[str, list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Given(NamedTuple):
-    """Resources to set on nodes, as (node, resource, value), and the number of nodes by resource and value."""
-
-    wanted: list[tuple[str, str, str]]
-    counts: Counter[str]
+Rows = list[tuple[str, str, str]]  #: resources to set on nodes: node, resource, value
 
 
-def _given(goal: Desired) -> list[_Given]:
+def _given(goal: Desired) -> list[Rows]:
     """Return the changed resources of nodes: bindings of queues, and cores kept for jobs with GPUs."""
     config, options, base = goal.config, goal.options, goal.base
     same = base is not None and _nodes_of(base) == _nodes_of(config)
@@ -170,26 +167,24 @@ def _given(goal: Desired) -> list[_Given]:
         found.append(_bound(goal))
     elif types.by_qlist(config, options.binding) and not same:
         found.append(_with_qlists(goal))
-    left = kept(config, options.nodes)
+    left = types.kept(config, options.nodes)
     if left and not same:
-        wanted = [(name, KEPT, str(amount)) for name, amount in left.items()]
-        found.append(_Given(wanted, Counter(f"{KEPT} = {amount}" for amount in left.values())))
+        found.append([(name, KEPT, str(amount)) for name, amount in left.items()])
     return found
 
 
-def _with_qlists(goal: Desired) -> _Given:
-    """Return the Qlist of each node."""
+def _with_qlists(goal: Desired) -> Rows:
     nodes, current = goal.options.nodes, goal.options.current
     if nodes is None:
         goal.notes[:0] = notes("pbs", "no_nodes")
-        return _Given([], Counter())
+        return []
     if any(node.qlist is None for node in nodes) and current and "Qlist" in current.resources:
         goal.note("before_unknown", what="The nodes' present Qlist")
-    wanted = qlists(goal.config, nodes)
-    return _Given([(node.name, "Qlist", wanted[node.name]) for node in nodes], Counter(wanted.values()))
+    wanted = types.qlists(goal.config, nodes)
+    return [(node.name, "Qlist", wanted[node.name]) for node in nodes]
 
 
-def _bound(goal: Desired) -> _Given:
+def _bound(goal: Desired) -> Rows:
     """Return the resources of nodes that bind queues."""
     nodes, current = goal.options.nodes or (), goal.options.current
     resources = types.own_resources(goal.config, goal.bound)
@@ -202,8 +197,7 @@ def _bound(goal: Desired) -> _Given:
         goal.note("before_unknown", what=f"What the nodes have of {named} now")
     if resources:
         goal.note("bound", named=named)
-    rows = [(name, resource, "True" if name in of else "") for resource, of in wanted.items() for name in names]
-    return _Given(rows, Counter({f"{resource} = True": len(of) for resource, of in wanted.items()}))
+    return [(name, resource, "True" if name in of else "") for resource, of in wanted.items() for name in names]
 
 
 def _nodes_of(config: SiteConfig) -> tuple[object, ...]:

@@ -56,9 +56,9 @@ class Source:
     unpacked: int | None = None  #: limit of unpacked bytes, instead of `RATIO` and `UNPACKED`
 
     @cached_property
-    def sha256(self) -> str:
-        """Hash of the bytes on disk."""
-        return SourceInfo.of(self.path).sha256
+    def info(self) -> SourceInfo:
+        """Its path, and the hash of its bytes on disk."""
+        return SourceInfo.of(self.path)
 
     def error(
         self, message: str, fix: str, *, line: int | None = None, field: str | None = None, value: object = None
@@ -170,7 +170,7 @@ def records_of(
     **more: Any,  # noqa: ANN401
 ) -> Records:
     """Build the `Records` of a reader; `more` are other fields."""
-    read = [SourceInfo(str(source.path), source.sha256) for source in sources]
+    read = [source.info for source in sources]
     return Records(format=kind, table=table, dropped=drop_table(drops), sources=read, **more)
 
 
@@ -207,7 +207,7 @@ def _refuse_twins(found: Sequence[Source]) -> None:
         try:
             if source.path.is_dir() or not source.path.stat().st_size:
                 continue
-            twin = seen.setdefault(source.sha256, source)
+            twin = seen.setdefault(source.info.sha256, source)
         except OSError as error:
             raise unreadable(source.path, error) from error
         if twin is not source:
