@@ -99,9 +99,7 @@ def _read(config: SiteConfig, priorities: dict[str, int], jobs: Jobs) -> tuple[F
         "qos_priority": of_qos[0],
         "qos_target": of_qos[1],
     }
-    base = np.zeros((len(JOB_NAMES), count))
-    for name, column in given.items():
-        base[JOB_NAMES.index(name)] = column
+    base = np.stack([np.asarray(given.get(name, np.zeros(count)), dtype=np.float64) for name in JOB_NAMES])
     return base, jobs.wait[kept].astype(np.float64), shares
 
 

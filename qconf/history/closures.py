@@ -22,6 +22,7 @@ from qconf.history.readers.sources import find_sources
 from qconf.history.records import TIMES, Records
 from qconf.history.times import instant, zone
 from qconf.hosts import expand, hosts_in
+from qconf.text import grouped
 
 NAME = re.compile(r"\bshortpool_([0-9]{1,9})_([0-9]{1,4})\b")
 WORKING, WEEKEND = DAYS[:5], DAYS[5:]
@@ -227,12 +228,8 @@ def read_downtimes(
     found = [each for closure in found for each in _occurrences(closure, where, period, odd)]
     found = _ended(found, where, period, odd)
     if nodes is not None:
-        parts: list[_Closure] = []
-        for each in found:
-            parts += _whole(each, nodes, odd)
-        names: dict[_Closure, list[str]] = {}
-        for each in parts:
-            names.setdefault(replace(each, cores=0, nodes=()), []).extend(each.nodes)
+        parts = (part for each in found for part in _whole(each, nodes, odd))
+        names = grouped((replace(part, cores=0, nodes=()), name) for part in parts for name in part.nodes)
         closed = sorted(names.items(), key=lambda item: (item[0].begin, item[0].end))
         of_nodes = tuple(each.downtime(where, sorted({nodes[name][0] for name in its})) for each, its in closed)
         return of_nodes, _counted(odd)

@@ -17,6 +17,7 @@ import pandas as pd
 from parsim.model.needs import Quota
 from qconf.config.routing import Column, Texts
 from qconf.history.chunks import CHUNK, PLACES, read
+from qconf.text import grouped
 
 AFTER = re.compile(r"after:(\S+)")
 LICENCE = re.compile(r"licence:([^\s:]+):(\d{1,9})(?=\s|$)")
@@ -107,10 +108,8 @@ def needed(jobs: pd.DataFrame, licences: Mapping[str, int]) -> tuple[Column, lis
 
 def _pairs(ids: list[str], texts: Texts, rows: list[int]) -> Column:
     wanted = {other for row in rows for other in AFTER.findall(texts[row])}
-    found: dict[str, list[int]] = {}
-    for row, job in enumerate(ids) if wanted else ():
-        for name in {job, _array(job)} & wanted:
-            found.setdefault(name, []).append(row)
+    jobs = enumerate(ids) if wanted else ()
+    found = grouped((name, row) for row, job in jobs for name in {job, _array(job)} & wanted)
     pairs = [
         (row, other)
         for row in rows

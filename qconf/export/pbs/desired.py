@@ -279,7 +279,6 @@ class Desired:
 
 
 def _pool_queues(config: SiteConfig) -> dict[str, str]:
-    """Return the pool queue of each queue that has one."""
     return {q.name: q.name + POOL_SUFFIX for q in config.queues if config.pool_cores and not q.reservation}
 
 
@@ -346,7 +345,6 @@ def _reasons(config: SiteConfig, binding: Binding) -> list[str]:
 
 
 def _lines_of_order(config: SiteConfig) -> dict[str, str | None]:
-    """Return the lines of sched_config for the order of the waiting jobs."""
     fair = config.order == FAIRSHARE
     return {
         "job_sort_key": None,

@@ -97,7 +97,6 @@ def _own_formula(config: SiteConfig, priorities: Priorities) -> str:
 
 
 def _from_pbs(text: str) -> str:
-    """Return a PBS formula with the names of a configuration."""
     for name, own in _IN_PBS.items():
         text = text.replace(own, name)
     return text

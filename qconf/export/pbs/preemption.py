@@ -92,7 +92,6 @@ def preemption(
 def _express(
     config: SiteConfig, server: Server, scheduler: Scheduler, present: Mapping[str, tuple[float, int]]
 ) -> Preemption:
-    """Make queues of a higher tier express queues."""
     lowest, *higher = _levels(config)
     line = min(LINE, HIGHEST + 1 - len(higher))
     below = scale([queue for queue in config.queues if queue.tier == lowest], line - 1)
@@ -121,7 +120,6 @@ def _express(
 
 
 def _notes(config: SiteConfig, express: dict[str, int], targets: dict[str, str], server: Server) -> list[str]:
-    """Return the differences between PBS and the simulator in preemption."""
     present = {name: server.queues[name].get(TARGETS) for name in express if name in server.queues}
     held = {name: priority_of(server.queues[name]) for name in server.of_type("execution")}
     preempted = preempted_queues(config)

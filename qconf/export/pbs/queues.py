@@ -96,7 +96,6 @@ def depth(config: SiteConfig) -> str:
 
 
 def _lists(queue: QueueConfig) -> Attributes:
-    """Return the access lists of a queue."""
     listed = {} if queue.access is None else dict(queue.access)
     return {
         key: value

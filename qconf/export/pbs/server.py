@@ -186,7 +186,6 @@ def destinations(attributes: Mapping[str, str]) -> list[str]:
 
 
 def _items(attributes: Mapping[str, str], key: str) -> list[str]:
-    """Return the items of a list attribute."""
     return [part.strip() for part in attributes.get(key, "").split(",") if part.strip()]
 
 

@@ -62,10 +62,8 @@ def read_kept(nodes: tuple[NodesConfig, ...], there: Sequence[Node], scheduler: 
     line = scheduler.value("resources")
     if line is not None and KEPT not in line:
         return nodes
-    caps: dict[int, set[str]] = {}
-    for node in there:
-        if (amount := node.resources.get(KEPT, "")).isdigit():
-            caps.setdefault(int(amount), set()).add(node.name)
+    amounts = ((node.resources.get(KEPT, ""), node.name) for node in there)
+    caps = grouped((int(amount), name) for amount, name in amounts if amount.isdigit())
     return with_kept(nodes, caps) if caps else nodes
 
 

@@ -21,6 +21,7 @@ from qconf.export.slurm.settings import LONGEST_AGE, WEIGHTS, with_order
 from qconf.export.slurm.throttles import USER_JOBS
 from qconf.export.slurm.types import kinds
 from qconf.export.types import Types, alike, counts, differ, kept, types
+from qconf.text import grouped
 
 #: Settings that affect starts but are not simulated: (values without effect, effect of others). All others affect no
 #: start: paths, ports, accounting, limits that the log's jobs have met.
@@ -316,10 +317,9 @@ class _Reader(Reader):
 
     def _keeping(self, found: Types) -> Types:
         """Return the types with `kept_per_gpu`, read from partitions for jobs without GPUs."""
-        caps: dict[int, set[str]] = {}
-        for fields in self.conf.partitions:
-            if fields["partitionname"] in self.parts and "maxcpuspernode" in fields:
-                caps.setdefault(int(fields["maxcpuspernode"]), set()).update(self.conf.hosts(fields))
+        parts = [fields for fields in self.conf.partitions if fields["partitionname"] in self.parts]
+        capped = [fields for fields in parts if "maxcpuspernode" in fields]
+        caps = grouped((int(fields["maxcpuspernode"]), host) for fields in capped for host in self.conf.hosts(fields))
         return found._replace(nodes=kept(found.nodes, caps)) if caps else found
 
     def _queue(self, partition: Partition, share: int) -> QueueConfig:

@@ -267,7 +267,6 @@ def _weights(settings: dict[str, str]) -> dict[str, int]:
 
 
 def _use(settings: dict[str, str], warnings: list[str]) -> FairshareConfig:
-    """Read how usage is charged and how it decays."""
     flags = [flag.strip() for flag in settings.get("priorityflags", "").upper().split(",")]
     half = _seconds("PriorityDecayHalfLife", settings, warnings)
     return FairshareConfig(
