@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from pathlib import Path
@@ -27,6 +27,26 @@ if TYPE_CHECKING:
     from qconf.history import History, Records
 
 DEFAULT_TARGET = "pbs"
+#: Limits of a queue, each with the name of the counted amount and the scope ("" for all its jobs).
+LIMITS = {
+    "max_run": ("max_run", ""),
+    "max_run_cores": ("max_run_cores", ""),
+    "max_user_run": ("max_run", "user"),
+    "max_user_cores": ("max_run_cores", "user"),
+}
+#: Part that an export can change alone (``--only``) -> (fields of the configuration, fields of each queue).
+PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "order": (("order", "fairshare", "shares", "priority_calc_period"), ("starvation",)),
+    "priorities": ((), ("priority",)),
+    "limits": (("throttles", "hours", "qos"), (*LIMITS, "billing")),
+    "queues": (("routing",), ("cores", "walltime", "access")),
+    "partitions": (("mode", "pool", "nodes"), ("partition", "partition_nodes", "reservation", "nodes", "exclusive")),
+    "reservations": (
+        ("backfill", "reserve", "reserve_after", "reservation_depth", "held_jobs", "shortpools", "downtime"),
+        (),
+    ),
+    "preemption": ((), ("tier", "preempted")),
+}
 
 
 @dataclass(frozen=True)
@@ -185,3 +205,24 @@ def exporter(target: str = DEFAULT_TARGET) -> type[Exporter]:
         raise InputError("no such batch system", field="--target", value=target, fix=fix)
     found: type[Exporter] = importlib.import_module(f"qconf.export.{target}").exporter
     return found
+
+
+def only(config: SiteConfig, base: SiteConfig | None, parts: Collection[str]) -> SiteConfig:
+    """Return `base` with these parts of `config`, or `config` if there are none. Raises ExportError without `base`."""
+    if not parts:
+        return config
+    if base is None:
+        raise ExportError("--only changes a part of what a server runs: give that with --current")
+    taken = [name for part in parts for name in PARTS[part][0]]
+    of_queues = [name for part in parts for name in PARTS[part][1]]
+    there = {queue.name: queue for queue in base.queues}
+    wanted = {queue.name: queue for queue in config.queues}
+    names = wanted if "queues" in parts else there
+    queues = tuple(
+        there[name].model_copy(update={each: getattr(wanted[name], each) for each in of_queues})
+        if name in there and name in wanted
+        else wanted.get(name, there.get(name))
+        for name in names
+    )
+    changes: dict[str, object] = {name: getattr(config, name) for name in taken}
+    return base.replace(queues=queues, machine=config.machine, **changes)

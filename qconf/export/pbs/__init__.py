@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from qconf.errors import InputError
-from qconf.export.base import Derived, Export, Exporter, Given, later, option
-from qconf.export.only import PARTS
+from qconf.export.base import PARTS, Derived, Export, Exporter, Given, later, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

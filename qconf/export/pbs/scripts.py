@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from qconf.config import KEPT, SiteConfig, format_clock, lost_job
 from qconf.errors import ExportError
 from qconf.export import hours
-from qconf.export.base import Export
+from qconf.export.base import Export, only
 from qconf.export.estimates import NO_LOG
-from qconf.export.only import only
 from qconf.export.pbs import beside, fairshare, throttles, types
 from qconf.export.pbs.beside import NOTHING, changes, ended
 from qconf.export.pbs.desired import Desired, of_nodes
@@ -69,7 +68,6 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         sched=before.scheduler != goal.server.scheduler,
         **_switches(before),
         table=table,
-        current=options.current is not None,
         files=files,
         scheduled=scheduled,
         rebound=_rebound(goal),

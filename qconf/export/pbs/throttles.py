@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from parsim.model.throttles import RESOURCES
 from qconf.config import QueueConfig, SiteConfig, ThrottleConfig
-from qconf.export import only
+from qconf.export.base import LIMITS
 from qconf.export.pbs import qos
 from qconf.export.pbs.server import Server, as_limits, limits_in
 from qconf.export.pbs.types import name_of
@@ -19,7 +19,7 @@ ALL, EACH = "o:PBS_ALL", "PBS_GENERIC"
 HEAD = ("PATH=/opt/pbs/bin:/usr/local/bin:/usr/bin:/bin", "LC_ALL=C")  #: head of the cron file
 _LETTERS = {"user": "u", "group": "g", "qos": "p"}
 #: The limits of a queue: what each limits, and the scope.
-_OF_QUEUES = {limit: (what, f"{_LETTERS[each]}:{EACH}" if each else ALL) for limit, (what, each) in only.LIMITS.items()}
+_OF_QUEUES = {limit: (what, f"{_LETTERS[each]}:{EACH}" if each else ALL) for limit, (what, each) in LIMITS.items()}
 _ENTITY = re.compile(r"\[([a-z]):([A-Za-z0-9_.-]+)=([0-9]+[kmgtp]?[bw]?)\]")
 _OF_RESOURCE = "max_run_res."  #: prefix of a resource
 MEMORY = "mem"

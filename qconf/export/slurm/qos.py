@@ -12,27 +12,15 @@ from qconf.config import QOSConfig, SiteConfig, ThrottleConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import InputError
 from qconf.export.nodes import read_text
+from qconf.export.slurm import throttles
 from qconf.export.slurm.conf import Conf
-from qconf.export.slurm.throttles import (
-    EACH,
-    FREE,
-    OF_QUEUES,
-    WORDS,
-    amount,
-    by_whose,
-    limit_of,
-    limited,
-    number,
-    word_of,
-)
-from qconf.export.slurm.throttles import of_queue as resources_of_queue
 from qconf.history.times import LIMIT, slurm_limit
 
 FILE = "classes.sacctmgr"
 OVER = "OverPartQOS"  #: flag: limits of a job's QOS override those of its partition's QOS
 
 #: Limit -> the word of a QOS that overrides this limit of partition and association.
-_FREES = {name: word for (each, name), word in WORDS.items() if not each} | OF_QUEUES
+_FREES = {name: word for (each, name), word in throttles.WORDS.items() if not each} | throttles.OF_QUEUES
 #: Limits whose name in ``sacctmgr show qos`` differs: that name -> the word of ``modify``.
 SHOWN = {
     "GrpSubmit": "GrpSubmitJobs",
@@ -43,7 +31,7 @@ SHOWN = {
     "MaxTRESPA": "MaxTRESPerAccount",
     "MaxSubmitPA": "MaxSubmitJobsPerAccount",
 }
-_OF_QUEUES = {word: name for name, word in OF_QUEUES.items()}
+_OF_QUEUES = {word: name for name, word in throttles.OF_QUEUES.items()}
 
 BOUNDS = ("MaxWall", "MaxTRES=node", "MaxTRES=cpu", "MinTRES=cpu")  #: limits of one job
 OF_ONE = {"MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "MaxWall", "MinTRES"}  #: all words of limits of one job
@@ -62,7 +50,7 @@ Limits = dict[str, int]  #: limit by word of sacctmgr
 
 def both(config: SiteConfig) -> dict[str, list[tuple[str, str, str]]]:
     """Return by QOS the limits that a queue also sets, so that only one would apply: (queue, word, limit)."""
-    limits = [(q.name, word, RESOURCES) for q in config.queues for word, _ in resources_of_queue(config, q.name)]
+    limits = [(q.name, word, RESOURCES) for q in config.queues for word, _ in throttles.of_queue(config, q.name)]
     for word, name in sorted(_OF_QUEUES.items()):
         limits += [(queue.name, word, name) for queue in config.queues if getattr(queue, name) is not None][:1]
     return {
@@ -82,8 +70,9 @@ def own_limits(config: SiteConfig, qos: QOSConfig) -> Limits:
         whose = throttle.of_qos or throttle.name or qos.name  # the last is for each QOS
         if throttle.is_of_qos and whose == qos.name:
             each = throttle.each if throttle.of_qos and throttle.each else ""
-            limits = ((word_of(each, name), amount(name, limit)) for name, limit in throttle.limits.items())
-            found |= {word: limit for word, limit in limits if word is not None}
+            for name, limit in throttle.limits.items():
+                if (word := throttles.word_of(each, name)) is not None:
+                    found[word] = throttles.amount(name, limit)
     return found
 
 
@@ -100,9 +89,9 @@ def statements(config: SiteConfig) -> list[str]:
     lines = []
     for qos in config.qos:
         change = f"modify qos {qos.name} set"
-        free = {word: FREE for name, word in _FREES.items() if _is_exempt(qos, name)}
-        for name in limited(config) if _is_exempt(qos, RESOURCES) else ():
-            free |= {str(word_of(each, f"{RESOURCES}.{name}")): FREE for each in EACH}
+        free = {word: throttles.FREE for name, word in _FREES.items() if _is_exempt(qos, name)}
+        for name in throttles.limited(config) if _is_exempt(qos, RESOURCES) else ():
+            free |= {str(throttles.word_of(each, f"{RESOURCES}.{name}")): throttles.FREE for each in throttles.EACH}
         lines += [f"add qos {qos.name}", f"{change} Priority={int(qos.priority)}"]
         lines += [f"{change} UsageFactor={qos.usage_factor:.6f}".rstrip("0").rstrip(".")]
         lines += [f"{change} Flags+={OVER}"] if free else []
@@ -175,9 +164,9 @@ def unsimulated(words: Mapping[str, str], *, of_queue: bool) -> list[str]:
     """Return the settings of a QOS ("word=value") that are not simulated; `of_queue`: it is a partition's QOS."""
     found = []
     for word, value in words.items():
-        if of := limit_of(word):
+        if of := throttles.limit_of(word):
             simulated = not of_queue or word in _OF_QUEUES or of[1].startswith(RESOURCES)
-            found += [f"{word}={value}"] if not (number(word, value) and simulated) else []
+            found += [f"{word}={value}"] if not (throttles.number(word, value) and simulated) else []
         elif word == "Flags":
             others = [flag for flag in value.split(",") if flag not in _FLAGS]
             found += [f"Flags={','.join(others)}"] if others else []
@@ -209,8 +198,8 @@ def cores(bounds: tuple[int, int], words: Mapping[str, str]) -> tuple[int, int] 
 
 def of_queue(words: Mapping[str, str]) -> dict[str, int]:
     """Return the limits of a queue from the words of its partition's QOS."""
-    found = {name: number(word, words.get(word, "")) for word, name in _OF_QUEUES.items()}
-    return {name: most for name, most in found.items() if most is not None and most < FREE}
+    found = {name: throttles.number(word, words.get(word, "")) for word, name in _OF_QUEUES.items()}
+    return {name: most for name, most in found.items() if most is not None and most < throttles.FREE}
 
 
 def _factor(words: Mapping[str, str]) -> float:
@@ -226,20 +215,20 @@ def configs(
 
     `members` (by QOS) are given for an export, where `FREE` is an exemption; else it is any limit of a QOS with `OVER`.
     """
-    classes, throttles = [], []
+    classes, of_classes = [], []
     for name, words in found.items():
-        numbers = {word: most for word, value in words.items() if (most := number(word, value)) is not None}
+        numbers = {word: most for word, value in words.items() if (most := throttles.number(word, value)) is not None}
         if members is not None:
-            free = {word for word, most in numbers.items() if most == FREE}
+            free = {word for word, most in numbers.items() if most == throttles.FREE}
         else:
             free = {*numbers} if OVER in words.get("Flags", "") else set()
         freed = {field for field, word in _FREES.items() if word in free}
-        if any(numbers[word] == FREE and "=" in word and "=cpu" not in word for word in free):
+        if any(numbers[word] == throttles.FREE and "=" in word and "=cpu" not in word for word in free):
             freed.add(RESOURCES)
         exempt = [ALL_LIMITS] if {*_FREES} <= freed else [field for field in EXEMPTIONS if field in freed]
         priority = float(words.get("Priority", "0") or 0)
         fields = {"name": name, "priority": priority, "exempt": exempt, "usage_factor": _factor(words)}
         classes.append(QOSConfig.model_validate({**fields, **(members or {}).get(name, {})}))
-        for each, limits in by_whose(words.items()).items():
-            throttles.append(ThrottleConfig.of(limits, each=each or None, qos=name))
-    return tuple(classes), tuple(throttles)
+        for each, limits in throttles.by_whose(words.items()).items():
+            of_classes.append(ThrottleConfig.of(limits, each=each or None, qos=name))
+    return tuple(classes), tuple(of_classes)

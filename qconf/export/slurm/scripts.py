@@ -10,10 +10,9 @@ from qconf.config import SiteConfig
 from qconf.config.multifactor import Multifactor
 from qconf.errors import ExportError
 from qconf.export import hours
-from qconf.export.base import Export
+from qconf.export.base import Export, only
 from qconf.export.estimates import OF_TABLES, TABLE, table
 from qconf.export.nodes import Node
-from qconf.export.only import only
 from qconf.export.rendering import comment_name, plan, render
 from qconf.export.slurm import merging, qos, queues, shortpools, throttles
 from qconf.export.slurm.changes import Changes, Difference, everything

@@ -7,7 +7,7 @@ import re
 from parsim import Window
 from parsim.prepare.state import taken_by
 from qconf.config import ShortpoolConfig, SiteConfig
-from qconf.config.models import DAYS, Day
+from qconf.config.models import DAYS
 from qconf.export.slurm.conf import Conf
 from qconf.history.closures import WEEKEND, WORKING, Standing, shortpools, standing
 
@@ -27,16 +27,12 @@ def reservations(config: SiteConfig, pool: str) -> list[Standing]:
         taken = taken_by(Window(0, 1, each.cores), config.replace(reserve="cores", shortpools=()).system())
         for part, cores in taken.items():
             names = (*config.names, pool)
-            for days in _repeated(each):
+            days = tuple(day for day in DAYS if day in each.days)
+            # Slurm's flags are for every day, working days, the weekend, or a day of the week.
+            for group in [days] if days in (DAYS, WORKING, WEEKEND) else [(day,) for day in days]:
                 if cores:
-                    found.append(standing(each, len(found) + 1, days, cores, names[part]))
+                    found.append(standing(each, len(found) + 1, group, cores, names[part]))
     return found
-
-
-def _repeated(each: ShortpoolConfig) -> list[tuple[Day, ...]]:
-    """Group the days for Slurm's flags: every day, working days, the weekend, or single days."""
-    days = tuple(day for day in DAYS if day in each.days)
-    return [days] if days in (DAYS, WORKING, WEEKEND) else [(day,) for day in days]
 
 
 def script(config: SiteConfig, pool: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from parsim.model.throttles import RESOURCES
 from qconf.config import SiteConfig, ThrottleConfig
 from qconf.config.models import Settings
-from qconf.export.only import LIMITS
+from qconf.export.base import LIMITS
 from qconf.export.slurm.conf import Conf
 from qconf.export.types import NAME as RESOURCE
 from qconf.history.chunks import TRES_SIZE

@@ -235,14 +235,11 @@ def resolve(
         for name, word in preset.units.items():
             if name not in wanted:
                 found.setdefault(name, word)
-    missing = [name for name in REQUIRED if name not in at and name not in wanted and not _is_computed(name, at)]
+    computed = {name for name, ways in INSTEAD.items() if any({*others} <= {*at} for others in ways)}
+    missing = [name for name in REQUIRED if name not in {*at, *wanted, *computed}]
     if missing and preset is None:
         raise _missing(missing, names, at, source, line)
     return Columns(at, names, {name: unit(name, word) for name, word in found.items()}, preset)
-
-
-def _is_computed(name: str, at: Mapping[str, int]) -> bool:
-    return any(set(others) <= set(at) for others in INSTEAD.get(name, ()))
 
 
 def _fits(preset: Preset, names: Sequence[str]) -> bool:

@@ -22,8 +22,7 @@ from qconf.history.dates import Times, TwoReadingsError, check_format
 from qconf.history.needs import wrong
 from qconf.history.readers.amounts import NOTHING, Numbers, duration, limit
 from qconf.history.readers.columns import CHUNKS, CLOCKS, DURATIONS, EXCEL, NODES, SECONDS, check, resolve
-from qconf.history.readers.delimited import Odd
-from qconf.history.readers.formats import open_table
+from qconf.history.readers.formats import Odd, open_table
 from qconf.history.readers.sources import Source, records_of
 from qconf.history.records import LIMITS, TEXTS, TIMES, UNKNOWN, Drop, Gathered, Records, Values, job_table, stack
 from qconf.history.times import DOUBLED, zone
@@ -148,7 +147,12 @@ class _File:
         texts = {name: place for name, place in at.items() if name in (*TEXTS, *CHUNKS, "tres")}
         numbers = {name: place for name, place in at.items() if name not in texts}
         where = zone(about.timezone)
-        self.times = {name: self._new_times(name, where) for name in TIMES if name in numbers}
+        units = self.columns.units
+        self.times = {
+            name: Times(where, about.date_format, SECONDS.get(units.get(name, "")), excel=units.get(name) == EXCEL)
+            for name in TIMES
+            if name in numbers
+        }
         self.numbers = {name: self._new_numbers(name) for name in numbers if name not in TIMES}
         gathered = Gathered(("job_id",) if "job_id" in at else ())
         for rows in table.rows(texts, numbers):
@@ -178,10 +182,6 @@ class _File:
         self._check_queues(columns)
         self._check_walltimes(columns)
         return self._without_faults(job_table(columns, self.lines.size))
-
-    def _new_times(self, name: str, where: Any) -> Times:  # noqa: ANN401 - a tzinfo
-        unit = self.columns.units.get(name, "")
-        return Times(where, self.about.date_format, SECONDS.get(unit), excel=unit == EXCEL)
 
     def _new_numbers(self, name: str) -> Numbers:
         clock = CLOCKS.get(self.columns.units.get(name, ""))

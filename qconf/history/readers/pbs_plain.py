@@ -140,10 +140,12 @@ class Plain:
         if kind == "S":
             is_given = (wanted["is_exclusive"] > 0) | (cores == UNKNOWN)
             cores = np.where(is_given, np.maximum(cores, _numbers(given)), cores)
+        servers = Coded.of(np.array(server, dtype=object))
+        of_servers = [self.servers.setdefault(name, len(self.servers)) for name in servers.texts]
         numbers = {
             "number": _numbers(number),
             "index": _numbers(index),
-            "server": self._servers(server),
+            "server": np.array(of_servers, dtype=np.int64)[servers.codes],
             "submit": _numbers(ctime),
             "start": begin,
             "cores": cores,
@@ -177,11 +179,6 @@ class Plain:
             {name: each[good] for name, each in {**numbers, **texts}.items()}
         )
         return good
-
-    def _servers(self, names: Sequence[str]) -> Column:
-        some = Coded.of(np.array(names, dtype=object))
-        numbers = [self.servers.setdefault(name, len(self.servers)) for name in some.texts]
-        return np.array(numbers, dtype=np.int64)[some.codes]
 
     def _note(self, line: str) -> None:
         """Note the record of a line that is not plain, or several: their jobs are not plain either."""

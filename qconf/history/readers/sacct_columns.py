@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from qconf.config.routing import Column, Texts
-from qconf.history.readers.delimited import Rows, Table
+from qconf.history.readers.formats import Rows, Table
 from qconf.history.readers.sources import Source
 
 SEPARATOR = "\x1f"  #: no cell contains it
