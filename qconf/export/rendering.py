@@ -8,8 +8,9 @@ from functools import lru_cache
 
 import jinja2
 
+from parsim.model.system import ORDERS
 from parsim.model.workload import MAX_CORES, MAX_DURATION
-from qconf.config import POOL_SUFFIX, SiteConfig, format_duration
+from qconf.config import KEPT, POOL_SUFFIX, SiteConfig, format_duration
 from qconf.errors import ExportError
 from qconf.history.names import LONGEST_NAME
 
@@ -23,7 +24,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )
-    environment.globals |= {"MAX_CORES": MAX_CORES, "MAX_DURATION": MAX_DURATION}
+    environment.globals |= {"MAX_CORES": MAX_CORES, "MAX_DURATION": MAX_DURATION, "KEPT": KEPT, "ORDERS": ORDERS}
     environment.filters["cell"] = lambda text: f"`{text}`".replace("|", "\\|") if text else ""
     environment.filters["repr"], environment.tests["matching"] = repr, lambda text, like: re.fullmatch(like, text)
     environment.filters["names"] = lambda objects: ", ".join(each.name for each in objects)

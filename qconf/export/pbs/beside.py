@@ -8,7 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from qconf.config import KEPT, SiteConfig
+from qconf.config import SiteConfig
 from qconf.config.models import DAYS
 from qconf.export import hours
 from qconf.export.estimates import OF_TABLES, table
@@ -108,7 +108,6 @@ def files(goal: Desired) -> dict[str, str]:
         "config": config,
         "goal": goal,
         "gpus": types.gpus_of(options.scheduler),
-        "kept": KEPT,
         "widest": max((each.count * each.cores for each in config.nodes), default=0),
         "qos": qos,
         "resource": ESTIMATE,

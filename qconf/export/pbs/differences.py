@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from parsim.model.system import ORDERS
-from qconf.config import KEPT, QueueConfig, SiteConfig, format_clock, lost_job
+from qconf.config import QueueConfig, SiteConfig, format_clock, lost_job
 from qconf.export import rendering
 from qconf.export.nodes import Node
 from qconf.export.pbs import qos
@@ -39,9 +38,7 @@ def notes(
     cores, walltime = envelope(config.queues)
     values = {
         "binding": binding,
-        "kept": KEPT,
         "resources": (server or Server()).resources,
-        "ORDERS": ORDERS,
         "qos_hook": qos.HOOK if qos.needs_hook(config) else "",
         "gap": lost_job([QueueConfig(name="envelope", cores=cores, walltime=walltime)], config.queues),
     }

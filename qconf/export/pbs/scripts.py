@@ -74,7 +74,6 @@ def export(config: SiteConfig, options: PbsExporter) -> Export:
         created=[name for name in goal.server.resources if name not in before.resources],
         counts=counts,
         keeps=beside.reservations(config),
-        kept=KEPT,
         kept_gone=gone,
         hourly=hours.taken_back(config, partial(throttles.commands, goal.server)),
     )

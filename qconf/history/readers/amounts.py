@@ -20,18 +20,16 @@ NOTHING = {
 #: More words for an unlimited walltime.
 NO_LIMIT = {"inf", "infinity", "nan", "<na>", "(null)"}
 _NUMBER = r"[0-9]{1,12}(?:[.,][0-9]{1,9})?"
-_UNITS = {
-    "w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9,
-}  # fmt: skip
-_WORDS = {
-    **dict.fromkeys(("w", "week", "weeks"), "w"),
-    **dict.fromkeys(("d", "day", "days"), "d"),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "h"),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "m"),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), "ms"),
-    **dict.fromkeys(("us", "microsecond", "microseconds"), "us"),
-    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), "ns"),
+#: Seconds by the words for a unit.
+_SECONDS = {
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("ns", "nanosecond", "nanoseconds"), 1e-9),
 }
 _PART = re.compile(rf"({_NUMBER})\s*([a-z]+)\.?[\s,]*(?:and\s+)?")
 _ISO = re.compile(
@@ -62,10 +60,14 @@ def duration(text: str, clock: int | None = None) -> float:
     if clock is not None and (match := _TWO.fullmatch(low)):
         return int(match[1]) * clock + int(match[2]) * clock / 60
     if len(low) > 2 and (match := _ISO.fullmatch(low)) and any(match.groups()):
-        return sum(_float(part or "0") * _UNITS[unit] for part, unit in zip(match.groups(), "wdhms", strict=True))
+        return sum(_float(part or "0") * _SECONDS[unit] for part, unit in zip(match.groups(), "wdhms", strict=True))
     parts = _PART.findall(low)
-    if parts and "".join(found[0] for found in _PART.finditer(low)) == low and all(word in _WORDS for _, word in parts):
-        return sum(_float(number) * _UNITS[_WORDS[word]] for number, word in parts)
+    if (
+        parts
+        and "".join(found[0] for found in _PART.finditer(low)) == low
+        and all(word in _SECONDS for _, word in parts)
+    ):
+        return sum(_float(number) * _SECONDS[word] for number, word in parts)
     raise ValueError("not a duration")
 
 
