@@ -79,12 +79,17 @@ def forked_map(
             receive(ready)
 
     workers = min(workers, len(left))
+    stop, end = multiprocessing.Pipe(duplex=False)
+    receiver = threading.Thread(target=receive_until, args=(stop,))
     try:
         if meanwhile is not None:
             for _ in range(max(1, workers - 1)):
                 give(_started(call, running))
-            with _beside(receive_until):
-                meanwhile()
+            with _blocked():  # else an interrupt could come when the thread runs and is not known to
+                receiver.start()
+            meanwhile()
+            end.send(None)
+            receiver.join()
         for _ in range(min(workers - len(running), len(left))):
             give(_started(call, running))
         while busy or received:
@@ -107,12 +112,18 @@ def forked_map(
                     raise result
                 take(i, result)
     finally:
-        for worker in running.values():
-            if worker.calls in busy:
-                worker.process.kill()
-            worker.calls.close()
-        for worker in running.values():
-            worker.process.join()
+        with _blocked():
+            if receiver.is_alive():  # it reads the connections that are closed next
+                end.send(None)
+                receiver.join()
+            for each in (stop, end):
+                each.close()
+            for worker in running.values():
+                if worker.calls in busy:
+                    worker.process.kill()
+                worker.calls.close()
+            for worker in running.values():
+                worker.process.join()
 
 
 class Beside:
@@ -147,20 +158,6 @@ class Beside:
         self._results.close()
 
 
-@contextmanager
-def _beside(loop: Callable[[Connection], None]) -> Iterator[None]:
-    """Run a loop in a thread, which ends when its connection is closed."""
-    stop, held = multiprocessing.Pipe(duplex=False)
-    thread = threading.Thread(target=loop, args=(stop,))
-    thread.start()
-    try:
-        yield
-    finally:
-        held.close()
-        thread.join()
-        stop.close()
-
-
 def _started(call: Call[Any], running: dict[Connection, _Worker]) -> Connection:
     """Start a worker; return the connection for its calls."""
     context = multiprocessing.get_context("fork")
@@ -181,9 +178,10 @@ def _ended(worker: _Worker) -> None:
 
 @contextmanager
 def _blocked() -> Iterator[None]:
-    """Block interrupts while a process starts, until it has its own handlers."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+    """Keep interrupts until the end: a process that starts has its own handlers by then."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # may raise what came before
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

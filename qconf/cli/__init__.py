@@ -127,6 +127,9 @@ def main(arguments: list[str] | None = None) -> None:
         what = inert(str(error.filename or "the output cannot be written"))
         click.echo(f"qconf: {what}: {error.strerror or error}", err=True)
         os._exit(1)  # else Python would try once more to write what is left
+    finally:
+        if arguments is None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would break into the interpreter's end
 
 
 def _interrupt_again(lost: Any) -> None:  # noqa: ANN401 - the type of its argument has no name

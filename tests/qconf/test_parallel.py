@@ -173,6 +173,25 @@ def test_what_is_done_meanwhile_is_done_once_and_what_it_raises_is_raised(worker
 
 
 @copies
+def test_an_interrupt_as_the_receiving_thread_starts_ends_it_before_its_connections(monkeypatch):
+    before = set(multiprocessing.active_children())
+    receivers, failures, start = [], [], threading.Thread.start
+
+    def start_and_interrupt(thread):
+        receivers.append(thread)
+        start(thread)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_interrupt)
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    with pytest.raises(KeyboardInterrupt):
+        parallel_map(2, time.sleep, [(0.2,)] * 4, processes=True, meanwhile=lambda: None)
+    assert [each.is_alive() for each in receivers] == [False]
+    assert not failures
+    assert set(multiprocessing.active_children()) <= before
+
+
+@copies
 def test_copies_end_with_the_caller(tmp_path):
     """A caller that is killed leaves no worker, though each is in the middle of a long call."""
     caller = multiprocessing.get_context("fork").Process(target=parallel_map, args=(3, sleeps, [(tmp_path,)] * 30))
