@@ -121,8 +121,9 @@ class Compiling:
     def wait(self) -> None:
         """Wait until all are compiled. A kernel that fails here is compiled at its first call, which reports why."""
         while self._running:
-            batch, process = self._running.pop()
+            batch, process = self._running[-1]  # until it has ended: who is interrupted here has to stop it
             self.failed += batch if process.wait() else []
+            self._running.pop()
 
     def stop(self) -> None:
         """End the processes that still run."""

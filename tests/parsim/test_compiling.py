@@ -90,6 +90,10 @@ def test_a_kernel_is_of_the_sources_that_were_imported(tmp_path):
         return subprocess.run(line, env=environment, check=True, capture_output=True, text=True).stdout
 
     assert run(edit) == "2\n"
+    killed = (
+        "import os; from numba.core.caching import IndexDataCacheFile as kept; kept._save_data = lambda *_: os._exit(0)"
+    )
+    assert run(killed) == ""  # between the index and the code
     assert run("pass") == "3\n"
 
 
@@ -156,11 +160,19 @@ def test_a_process_that_fails_is_named():
     assert running.failed == ["no such group"]
 
 
-def test_what_is_stopped_ends():
+def test_what_is_stopped_ends(monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
     running = Compiling(seconds(["general", "lists"]), 1)
     ((_, process),) = running._running
     assert os.getsid(process.pid) == process.pid != os.getsid(0)  # Ctrl-C at the terminal does not reach it
+    monkeypatch.setattr(process, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        running.wait()
+    monkeypatch.undo()
     running.stop()
+    assert process.poll() is not None
     assert running.failed == ["general", "lists"]
 
 

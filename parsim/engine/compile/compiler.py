@@ -51,18 +51,14 @@ class _Part(_Kernel):
 
 class _Compiler(Compiler):
     def define_pipelines(self) -> list[Any]:
-        state = self.state
-        library = _Part if state.flags.no_cpython_wrapper else _Kernel
-        state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
+        kind = _Part if self.state.flags.no_cpython_wrapper else _Kernel
+        self.state.library = kind(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
         return super().define_pipelines()  # type: ignore[no-any-return]
 
 
 class OnDisk(FunctionCache):
-    """Kernels on disk, which load without the imports that compiling needs, a fifth of a second.
-
-    Kernels of other sources are not loaded: they may name types that no longer exist.
-    """
+    """Kernels on disk, which load without the imports of compiling; none of other sources: types may have gone."""
 
     def __init__(self, function: Any, sources: str) -> None:
         super().__init__(function)
@@ -78,6 +74,9 @@ class OnDisk(FunctionCache):
         """Save a version under a lock: two processes at once could save each other's code for a signature."""
         with Path(self._py_func.__code__.co_filename).open() as source:
             fcntl.flock(source, fcntl.LOCK_EX)
+            index = Path(self._cache_file._index_path)
+            for other in () if self._cache_file._load_index() else index.parent.glob(f"{index.stem}.*.nbc"):
+                other.unlink()  # code of other sources, which the new index could name
             super()._save_overload(sig, data)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
