@@ -85,7 +85,7 @@ def command(
         explorer = Explorer(site, states, readonly=readonly)
         first = needed(site.base.system())
         names = sorted(missing(), key=lambda name: name not in first)  # all kernels that a change may need
-        compiling = Compiling(seconds(names), cpu_count())
+        click.get_current_context().call_on_close(Compiling(seconds(names), cpu_count()).stop)
         address = f"http://127.0.0.1:{number}/?token={token}"
         jobs = len(site.history)
         if as_json:
@@ -111,7 +111,6 @@ def command(
                 asyncio.run(serve())
         finally:
             explorer.close()
-            compiling.stop()
         if as_json:
             return
         click.echo("")

@@ -215,8 +215,8 @@ class Explorer:
             asyncio.get_running_loop().remove_reader(beside.fileno())
             beside.stop()
 
-    async def once(self, what: str, work: Work) -> Message:
-        """Return the last message of `work`, done in a copy of this process."""
+    async def once(self, work: Work) -> Message:
+        """Return the last message of `work`, done in a copy of this process, which no other request stops."""
         done: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         found: list[Message] = []
 
@@ -227,7 +227,7 @@ class Explorer:
                 else:
                     done.set_result(found[-1])
 
-        self.run(what, work, found.append, ended)
+        self.run(f"request {id(done)}", work, found.append, ended)
         return await done
 
     def close(self) -> None:
@@ -306,14 +306,14 @@ class Explorer:
     async def explain(self, given: Mapping[str, Any]) -> Message:
         """Return why a job waited, in the base and in the present state."""
         job = str(given.get("job", "")).strip()
-        return await self.once("explain", _sent(self.results.explain(self.wanted(), job)))
+        return await self.once(_sent(self.results.explain(self.wanted(), job)))
 
     async def export(self, given: Mapping[str, Any]) -> Message:
         """Write the scripts for the present state, and the plan for loading them."""
         folder = re.sub(r"[^A-Za-z0-9._-]+", "-", str(given.get("name", ""))).strip(".-")[:64] or "state"
         target = self.site.directory / "exports" / folder / self.site.exporter.target
         results, config = self.results, self.states.now.config
-        found = await self.once("export", lambda send: send(results.export(config, target)))
+        found = await self.once(lambda send: send(results.export(config, target)))
         return found | {"place": str(target.relative_to(self.site.directory.parent))}
 
     def tune(self, given: Mapping[str, Any]) -> None:

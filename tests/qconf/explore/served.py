@@ -22,6 +22,8 @@ queues:
   - {name: medium, cores: [1, 32], walltime: [2h, 12h], priority: 20, max_run: 2}
   - {name: wide, cores: [17, 64], walltime: [0, 12h], priority: 30}
 """
+#: On a slow machine, more than a second may pass between two requests that follow each other.
+SLOWLY_TYPED = "import qconf.explore.server as server, qconf.cli as cli; server.TYPED = 60.0; cli.main()"
 
 
 def write_log(folder, jobs=600, days=12, users=("ann", "bob", "eve"), seed=0):
@@ -53,7 +55,7 @@ class Served:
         self.begin()
 
     def begin(self):
-        command = [sys.executable, "-m", "qconf", "explore", *map(str, self.arguments), "--no-browser"]
+        command = [sys.executable, "-c", SLOWLY_TYPED, "explore", *map(str, self.arguments), "--no-browser"]
         about = {"cwd": self.folder, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         self.process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, **about)
         self.printed = ""

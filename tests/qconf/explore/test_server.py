@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from click.testing import CliRunner
@@ -184,6 +185,8 @@ def test_why_a_job_waited(fresh):
     assert (status, found["job"]) == (200, job)
     assert found["after"]["wait"] < found["before"]["wait"]
     assert fresh.post("explain", job="nothing")[0] == 422
+    with ThreadPoolExecutor() as tabs:
+        assert [*tabs.map(lambda _: fresh.post("explain", job=job), range(3))] == [(200, found)] * 3
 
 
 def test_an_export_is_written_below_the_run(fresh):
