@@ -1,5 +1,12 @@
-"""``python -m qconf``: the command line."""
+"""The command line: ``python -m qconf``, and the script ``qconf``."""
 
-from qconf.cli import main
+import sys
 
-main()
+try:
+    from qconf.cli import main
+except KeyboardInterrupt:  # a command handles it from then on
+    sys.stderr.write("qconf: interrupted\n")
+    sys.exit(130)
+
+if __name__ == "__main__":
+    main()

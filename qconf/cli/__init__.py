@@ -7,15 +7,14 @@ import io
 import os
 import signal
 import sys
-import threading
 from itertools import takewhile
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
 
 import click
 
 from qconf import __version__
+from qconf.cli.interrupts import Terminated, take_interrupts
 from qconf.cli.progress import interrupt_message, what_is_left
 from qconf.errors import QconfError
 from qconf.inert import inert
@@ -27,15 +26,6 @@ COMMANDS = (
 )
 #: Retired commands, and what replaces them.
 GONE = {"rehearse": "a rehearsal is of a checkout: python -m tests.servers DIR --current FILE"}
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM: handled like Ctrl-C, with another exit code."""
-
-
-def _terminate(number: int, _: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_IGN)  # a second signal does not interrupt the end
-    raise Terminated
 
 
 class Commands(click.Group):
@@ -73,6 +63,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
+            exec("")  # noqa: S102 - Python remembers one within a text that it executes, and `-m` dies of it at the end
             click.echo("\n" * sys.stderr.isatty() + f"qconf: {interrupt_message(ctx)}", err=True)
             ctx.exit(128 + (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT))
         except QconfError as error:
@@ -109,10 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in takewhile(lambda word: word.startswith("-"), given)  # else it belongs to a command
     sys.stdout, sys.stderr = _forgiving(sys.stdout), _forgiving(sys.stderr)
-    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
-    if sys.unraisablehook is sys.__unraisablehook__:
-        sys.unraisablehook = _interrupt_again
+    take_interrupts()
     try:
         qconf.main(args=given, prog_name="qconf", standalone_mode=True)
     except QconfError as error:
@@ -129,17 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
         os._exit(1)  # else Python would try once more to write what is left
     finally:
         if arguments is None:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would break into the interpreter's end
-
-
-def _interrupt_again(lost: Any) -> None:  # noqa: ANN401 - the type of its argument has no name
-    """Repeat an interrupt that Python dropped because it came in a callback, as happens while kernels are loaded."""
-    if issubclass(lost.exc_type, KeyboardInterrupt):
-        again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
-    else:
-        sys.__unraisablehook__(lost)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python sets it back at its end, and a second one would kill
 
 
 class _Pipe(io.FileIO):

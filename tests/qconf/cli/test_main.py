@@ -53,6 +53,35 @@ def test_a_reader_that_leaves_changes_nothing(inputs: list[str], name: str, code
 
 
 @pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("click", "raise KeyboardInterrupt"),  # before there is a command
+        ("pandas", "exec('raise KeyboardInterrupt')"),  # within a text, as data classes are made of
+    ],
+)
+def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / f"{module}.py").write_text(text)
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command("policies", "none"), env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "qconf: interrupted\n")
+
+
+def test_what_ended_a_command_is_told_by_its_code_though_it_came_in_a_callback(tmp_path: Path) -> None:
+    """As in scipy's: Cython shows the interrupt, and drops it."""
+    (tmp_path / "pandas.py").write_text(
+        "import ctypes, os, signal, sys, time\n"
+        "def terminated():\n"
+        "    try: os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)\n"
+        "    except KeyboardInterrupt: sys.excepthook(*sys.exc_info()); raise\n"
+        "ctypes.CFUNCTYPE(None)(terminated)()\n"
+        "time.sleep(60)\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command("policies", "none"), env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, "qconf: interrupted\n")
+
+
+@pytest.mark.parametrize(
     ("given", "traceback"),
     [(["inspect", "missing"], False), (["--debug", "inspect", "missing"], True), (["inspect", "--", "--debug"], False)],
 )

@@ -102,8 +102,8 @@ def test_what_is_no_back_end_is_refused(commands, tmp_path, monkeypatch) -> None
 
 def test_an_interrupt_within_a_callback_is_not_lost() -> None:
     script = (
-        "import ctypes, os, signal, sys, time; import qconf.cli as cli\n"
-        "sys.unraisablehook = cli._interrupt_again\n"
+        "import ctypes, os, signal, sys, time; import qconf.cli.interrupts as interrupts\n"
+        "sys.unraisablehook = interrupts.repeat_lost\n"
         "def interrupted():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    time.sleep(0)\n"
