@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from qconf.cli import one_blas_thread
 
 one_blas_thread()
 # Every run tries the same examples, so that a failure is due to the change. RANDOM=1 tries others.
-settings.register_profile("repeatable", derandomize=not os.environ.get("RANDOM"))
+about = {"derandomize": not os.environ.get("RANDOM"), "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", deadline=None, **about)
 settings.load_profile("repeatable")
+with suppress(ImportError):  # before 6.122; later ones try constants of the modules that happen to be imported
+    from hypothesis.internal.conjecture import providers
+
+    providers._get_local_constants = lambda: providers._local_constants
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else hundreds of processes compile every module again
 
 from parsim.compiling import collect_seldom  # noqa: E402 - after it, since they import numpy
@@ -39,8 +45,9 @@ SMOKE = {
 
 
 def pytest_configure() -> None:
-    """Interpret the versions of kernels that few tests use."""
+    """Interpret the versions of kernels that few tests use; take interrupts, which jobs in the background ignore."""
     interpret_seldom()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # inherited by what tests start
 
 
 def pytest_collection() -> None:

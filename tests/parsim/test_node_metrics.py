@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parsim import Queue, State, System, Workload, metrics, simulate
@@ -130,7 +130,6 @@ def agree(workload: Workload, system: System, found) -> None:
             assert values["fragmentation"] == pytest.approx(slow["lost"][each.name, resource] / of_all)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32))
 def test_against_counting_every_second(seed: int) -> None:
     rng = Random(seed)

@@ -498,7 +498,7 @@ def targets(draw, queues):
     return tuple(Target(**part, **draw(wanted | st.fixed_dictionaries({"weight": weight}))) for part in parts)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(site_configs())
 def test_what_is_written_is_read_back(config):
     text = dump(config, "by a test")
@@ -506,7 +506,7 @@ def test_what_is_written_is_read_back(config):
     assert dump(parse(text), "by a test") == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_mutilated_files_give_a_configuration_or_one_message(data):
     text = HYBRID

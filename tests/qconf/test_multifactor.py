@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parsim.naive.formula import formula_value
@@ -11,7 +11,6 @@ from qconf.config.multifactor import MAX_AGE, Multifactor
 STEPS = st.lists(st.integers(1, 10_000), unique=True, max_size=6)
 
 
-@settings(deadline=None)
 @given(STEPS, STEPS, STEPS, STEPS, STEPS, st.integers(1, 10**8), st.booleans(), st.integers(0, 10**6))
 def test_what_is_written_is_read_back(minutes, points, cores, worths, seconds, max_age, tiers, weight):
     classes = zip((60 * each for each in sorted(minutes)), sorted(points, reverse=True), strict=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sys
 import time
+from functools import partial
+from threading import Event
 
 import pytest
 
@@ -79,19 +81,27 @@ def test_times() -> None:
     assert [clock_text(seconds) for seconds in (0, 65, 3600, 36_610.4)] == ["0:00", "1:05", "1:00:00", "10:10:10"]
 
 
-def test_without_a_terminal_there_is_a_line_at_every_interval(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("tuning", interval=0.02) as step:
+@pytest.fixture
+def stepped(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Event:
+    """Two minutes pass after a step, when this is set, and then no more."""
+    over, passed = Event(), iter([False, False])
+    about = {"wait": lambda _, seconds: over.wait() and (seconds != 60 or next(passed, True)), "set": lambda _: None}
+    monkeypatch.setattr("qconf.cli.progress.Event", type("Minutes", (), about))
+    monkeypatch.setattr("qconf.cli.progress.Estimate", partial(Estimate, clock))
+    return over
+
+
+def test_without_a_terminal_there_is_a_line_every_minute(stepped: Event, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("tuning") as step:
         step("exact", 0.25)
-        time.sleep(0.1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.splitlines()[0].startswith("tuning: 25 %, 0:00 elapsed, about 0:00 remaining, exact")
+        stepped.set()
+    assert capsys.readouterr() == ("", 2 * "tuning: 25 %, 0:00 elapsed, about 0:00 remaining, exact\n")
 
 
-def test_a_line_is_at_most_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("backtest", interval=0.02) as step:
+def test_a_line_is_at_most_80_columns(stepped: Event, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("backtest") as step:
         step(f"2016-02 {', '.join(f'strategy-{i}' for i in range(20))}", 0.25)
-        time.sleep(0.1)
+        stepped.set()
     first = capsys.readouterr().err.splitlines()[0]
     assert first.startswith("backtest: 25 %, ")
     assert 40 < len(first) <= 80

@@ -6,18 +6,17 @@ import gzip
 import html
 import json
 import re
-import time
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import yaml
 from click.testing import Result
 
-from qconf.cli.progress import progress
+from qconf.cli.progress import Estimate
 from qconf.errors import InputError, QconfError
-from qconf.recommend import Recommendation
 from qconf.report.wording import value_text
 from tests.qconf.cli import commands
 from tests.qconf.report import example
@@ -162,14 +161,11 @@ def test_quiet_is_the_verdict_and_where_it_is_written(
 ) -> None:
     import qconf.recommend
 
-    found = example.recommendation("CHANGE")
-
-    def slow(*_: object, **__: object) -> Recommendation:
-        time.sleep(0.05)
-        return found
-
-    monkeypatch.setattr(qconf.recommend, "recommend", slow)
-    monkeypatch.setattr("qconf.cli.tune.progress", partial(progress, interval=0.01))
+    found, passed = example.recommendation("CHANGE"), iter([False])
+    a_minute = SimpleNamespace(wait=lambda _: next(passed, True), set=lambda: None)
+    monkeypatch.setattr(qconf.recommend, "recommend", lambda *_, **__: found)
+    monkeypatch.setattr("qconf.cli.progress.Event", lambda: a_minute)
+    monkeypatch.setattr("qconf.cli.progress.Estimate", partial(Estimate, lambda: 0.0))
     site = tmp_path / "site.yaml"
     site.write_text(CRAY.read_text().replace("order: fcfs", 'order: "0 * ncpus"'))
     given = ["--history", small, "--config", site, "--out", tmp_path / "out", "--quiet"]

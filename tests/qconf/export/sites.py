@@ -41,7 +41,6 @@ pool: {cores: 24, entry: move}
 NODES = read_nodes("nid[001-012]")  #: of HYBRID
 
 QUICK = settings(
-    deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # shrinking such configurations takes minutes
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )

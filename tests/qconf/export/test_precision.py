@@ -156,7 +156,7 @@ def test_an_exporter_that_meets_jobs_is_another():
     assert other.jobs.wait.tolist() == [1]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     large=st.sampled_from(["1e6", "1e8", "1e10", "1e13"]),
     terms=st.lists(

@@ -220,7 +220,7 @@ jobs = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(jobs, max_size=20), st.booleans())
 def test_every_history(drawn, whole):
     nodes = {"cores_per_node": 8, "whole_nodes": whole}
@@ -232,7 +232,7 @@ def test_every_history(drawn, whole):
     assert history.jobs["cores"].between(1, 96).all()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(jobs, min_size=2, max_size=15), st.randoms(use_true_random=False))
 def test_the_order_of_lines_with_different_submits_does_not_matter(drawn, dice):
     rows = [{**job, "submit": i, "job_id": f"j{i}"} for i, job in enumerate([{"runtime": 60}, *drawn])]

@@ -86,7 +86,7 @@ def test_no_time(text):
 
 
 @given(st.lists(st.datetimes(pd.Timestamp("1980-01-01"), pd.Timestamp("2080-01-01")), min_size=1, max_size=20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_local_times_are_those_of_single_ones(moments):
     where = ZoneInfo("Australia/Lord_Howe")  # its clocks move by half an hour
     texts = [f"{moment:%Y-%m-%d %H:%M:%S}" for moment in moments]

@@ -145,7 +145,7 @@ def test_mutated_rows_of_a_csv(write, count):
     assert set(records.dropped["line"]) <= set(range(5, 5 + len(plain)))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(list(ROWS)), st.binary(max_size=200), st.booleans())
 def test_arbitrary_bytes(tmp_path_factory, kind, data, headed):
     path = tmp_path_factory.mktemp("bytes") / "log"
@@ -154,7 +154,7 @@ def test_arbitrary_bytes(tmp_path_factory, kind, data, headed):
     check("auto", path)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(list(ROWS)), st.lists(st.text(max_size=60), max_size=5), st.randoms(use_true_random=False))
 def test_arbitrary_text_among_good_lines(tmp_path_factory, kind, texts, dice):
     path = tmp_path_factory.mktemp("text") / "log"

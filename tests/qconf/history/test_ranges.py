@@ -59,7 +59,7 @@ SOME_JOBS = st.lists(
 
 
 @given(QUEUES, POINTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_jobs_that_a_route_sent_are_sent_there_again(queues, points):
     went = sent(queues, *zip(*points, strict=True))
     jobs = [(c, w, name) for (c, w), name in zip(points, went, strict=True) if name]
@@ -68,7 +68,7 @@ def test_jobs_that_a_route_sent_are_sent_there_again(queues, points):
 
 
 @given(SOME_JOBS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_jobs_are_admitted_and_no_order_of_their_ranges_is_better(jobs):
     queues, sizes = observed(jobs)
     found = arranged(queues, sizes)

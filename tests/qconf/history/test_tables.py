@@ -446,7 +446,7 @@ def test_a_comma_that_reads_two_ways_is_refused(write):
 
 
 @given(st.floats(0.001, 10**6).map(lambda value: round(value, 3)), st.sampled_from([",", "."]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_numbers_written_in_either_way_are_the_same(value, sign):
     texts = pd.Series([f"{value:.2f}".replace(".", sign), f"0{sign}5"], dtype=object)
     assert Numbers(duration).add(texts)[0].tolist() == [float(f"{value:.2f}"), 0.5]

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 
 def job(queue, cores, walltime, waited, state="Q"):
-    ctime = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - waited))
+    ctime = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(time.time() - waited))
     return {
         "job_state": state,
         "queue": queue,
@@ -59,7 +59,7 @@ def run_script(tmp_path, text, listing, *arguments, tool, body=""):
     for name, program in {**programs, tool: shell}.items():
         (tmp_path / name).write_text(program)
         (tmp_path / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C"}
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "LC_ALL": "C", "TZ": "UTC"}
     done = subprocess.run(
         [sys.executable, script, *arguments], env=environment, capture_output=True, text=True, check=False
     )

@@ -50,7 +50,7 @@ jobs = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.integers(1, 149).map(float), min_size=3, max_size=3, unique=True) | st.just([7.0, 7.0, 7.0]),
     st.lists(st.none() | st.integers(1, 10**6), min_size=3, max_size=3),

@@ -37,7 +37,7 @@ def test_exported_priorities_lie_below_the_line_and_the_formula_sees_their_own_v
     assert "(1 if queue_priority == 26 else 5.832) * eligible_time / max(walltime, 1)" in export.files["queues.qmgr"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.floats(1e-3, 1e6) | st.integers(1, 1023).map(float), min_size=1, max_size=8, unique=True))
 def test_whatever_the_priorities_the_formula_compares_and_multiplies_those_of_the_configuration(priorities):
     order = f"queue_priority * 7 + (86400 if queue_priority == {priorities[0]!r} else eligible_time)"

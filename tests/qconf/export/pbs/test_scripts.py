@@ -258,7 +258,7 @@ def test_what_has_no_form_in_pbs_is_noted():
 # Safety
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.text(min_size=1, max_size=12),
     st.text(min_size=1, max_size=12),

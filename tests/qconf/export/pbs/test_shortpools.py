@@ -90,7 +90,7 @@ def server(tmp_path):
     """Runs the script beside commands of PBS that print what a server of our own holds."""
 
     def run(jobs, state="RESV_RUNNING", *arguments):
-        start = time.strftime("%a %b %d %H:%M:%S %Y", time.localtime(time.time() - 3600))
+        start = time.strftime("%a %b %d %H:%M:%S %Y", time.gmtime(time.time() - 3600))
         shown = SHOWN.format(state=state, start=start)
         (tmp_path / "pbs_rstat").write_text(f"#!/bin/sh\ncat <<END\n{shown}END\n")
         (tmp_path / "pbs_rstat").chmod(0o755)

@@ -26,7 +26,7 @@ def least_fraction(goal, low, total, matrix, limit):
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(1, 200), st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_samples_are_distinct_divisions_above_the_least_sizes(least, free, seed):
     feasible = Feasible(sum(least) + free, np.array(least, dtype=np.int64))
     samples = feasible_samples(17, feasible, seed)
@@ -87,7 +87,7 @@ def spelled_out(feasible, nodes):
     st.booleans(),
     st.integers(0, 99),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_feasible_is_what_the_paper_says_and_rounding_stays_inside(queues, free, slack, one_sided, seed):
     """Of every division of a small machine; where one is feasible, whatever is rounded becomes a feasible one."""
     low, weight = np.array(queues).T
@@ -137,7 +137,7 @@ def test_the_least_slack_just_allows_bounds_and_proportions_together():
     st.integers(0, 300),
     st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_least_slack_is_that_of_linear_programs(queues, free, one_sided):
     low, weight = np.array(queues).T
     assume(weight.sum() > 0 and low.sum() + free > 0)

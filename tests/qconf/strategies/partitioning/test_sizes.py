@@ -22,7 +22,7 @@ def divisions(draw):
 
 
 @given(divisions())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_shares_become_whole_sizes_of_the_given_sum_not_below_the_least(case):
     shares, total, least = case
     sizes = apportion(shares, total, least)
@@ -32,7 +32,6 @@ def test_shares_become_whole_sizes_of_the_given_sum_not_below_the_least(case):
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=6), st.integers(1, 5000))
-@settings(deadline=None)
 def test_without_least_sizes_every_size_is_less_than_a_node_from_its_share(shares, total):
     shares = np.array(shares, dtype=np.float64)
     sizes = apportion(shares, total, np.zeros(shares.size, dtype=np.int64))
@@ -40,7 +39,6 @@ def test_without_least_sizes_every_size_is_less_than_a_node_from_its_share(share
 
 
 @given(divisions(), st.floats(0.01, 100))
-@settings(deadline=None)
 def test_only_the_ratio_of_shares_matters(case, factor):
     shares, total, least = case
     shares = np.round(shares)  # a product of fractions may round across a remainder

@@ -86,7 +86,7 @@ amounts = st.one_of(st.none(), st.integers(16, 200))  # a job of 16 cores can st
     ),
     st.lists(st.tuples(st.booleans(), st.integers(0, 7)), min_size=1, max_size=4),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_total_of_every_limit_stays_through_splits_and_merges(limits, throttles, moves):
     names = ("short", "long")
     base = site(
@@ -159,7 +159,7 @@ def test_new_names_are_unused_and_valid_in_pbs():
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=1, max_size=64), st.integers(0, 30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_parts_of_a_queue_of_any_name_can_be_exported(name, count):
     taken = [name]
     for _ in range(count):
