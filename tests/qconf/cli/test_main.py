@@ -66,7 +66,7 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(module: str, text: 
     assert (done.returncode, done.stderr) == (130, "qconf: interrupted\n")
 
 
-def test_what_ended_a_command_is_told_by_its_code_though_it_came_in_a_callback(tmp_path: Path) -> None:
+def test_an_end_that_came_in_a_callback_has_its_own_exit_code(tmp_path: Path) -> None:
     """As in scipy's: Cython shows the interrupt, and drops it."""
     (tmp_path / "pandas.py").write_text(
         "import ctypes, os, signal, sys, time\n"
